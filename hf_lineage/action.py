@@ -21,7 +21,6 @@ from hf_lineage.errors import LineageError, NoModelError, OptionError, format_er
 if TYPE_CHECKING:
     from hf_lineage.cli.action_inputs import Inputs
 
-
 Environment = Mapping[str, str]
 LARGEST_SUMMARY = 2**20 - 2**10  # bytes: GitHub refuses the summary of a step from 1 MiB on
 CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"

@@ -55,8 +55,7 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
 
 
 FILES = (RECORD, CARD)  # in the order in which they are written
-TITLE = "Add the results of hf-lineage to the model card"
-"""The title of the commit and of the pull request; an open pull request is recognised by it."""
+TITLE = "Add the results of hf-lineage to the model card"  # by which an open pull request is recognised
 DESCRIPTION = (
     "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
     f"gives the commits and the command that checks it again. `{RECORD}` holds every number for programs."

@@ -69,7 +69,7 @@ NAMES = ValueKind(
     "a name, or several",
     lambda value: tuple(map(TEXT.settle, (value,) if isinstance(value, str | os.PathLike) else value)),
 )
-SETTINGS: Mapping[str, Setting] = {
+SETTINGS: Mapping[str, Setting] = {  # field of Options -> its setting, in the order of `--help`; those of Python last
     "file": Setting(
         TEXT,
         "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
@@ -133,7 +133,6 @@ SETTINGS: Mapping[str, Setting] = {
     "registry": Setting(PATH),
     "max_memory": Setting(TEXT),
 }
-"""Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
 
 
 def settle(options: object) -> None:

@@ -21,9 +21,8 @@ from hf_lineage.hub.repo import hub_name
 
 ACCEPTED, REFUSED = "accept", "refuse"  # answers of a policy to code that a repository brings
 UNDECLARED = "undeclared-parent"  # a choice of `fail_on`: also a parent that the model does not name
-EXECUTED, STRICT = "executed", "strict"
-"""Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
-base's numbers, as its formats store them, and nothing else."""
+EXECUTED = "executed"  # requirement for every claim: it is verified by what both models do when they run
+STRICT = "strict"  # requirement for every claim: the model is the base's numbers as its formats store them, no more
 
 
 @dataclass(frozen=True)
@@ -193,8 +192,8 @@ TOP: dict[str, Reader] = {  # key of a file -> what reads its value
 
 def _refuse_twice(text: str) -> None:
     """Raise YAMLError for a key that a mapping has twice, and for anchors, aliases and tags."""
+    # The keys so far of each collection that is open, and whether its next value is a key: never in a list.
     collections: list[tuple[set[str], Iterator[bool]]] = []
-    """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
         problem, value = "", getattr(event, "value", None)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):

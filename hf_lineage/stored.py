@@ -24,8 +24,7 @@ from hf_lineage.source.locate import is_here, locate_model
 from hf_lineage.source.options import Options
 
 LARGEST = 2**26  # bytes of a report that is read: a hundred claims of a hundred layers take 20 million
-PRINTED = {"score": 1e-3, "inherited share": 1e-2}
-"""Numbers of a claim, and one unit of the last digit that reports print of each."""
+PRINTED = {"score": 1e-3, "inherited share": 1e-2}  # one unit of the last digit that reports print of each
 VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
 

@@ -76,7 +76,7 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
         f"Tested against their weights, each for those near it: {tested}; not tested: {left}"
         f"{' (--top)' if result.untested else ''}" + (f"; p is corrected for {result.tests}" if tested else "")
     )
-    if not any(one.is_related for one in result.tested):
+    if not any(one.verdict.is_related for one in result.tested):
         yield "No base was found: " + (
             "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
         )

@@ -162,7 +162,7 @@ def identify(model: str, top: int, index: str | None, form: str, output: Path | 
     adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
         bases = identify_adapters(source, adapters, catalogue, options, top)
-        related = any(one.is_related for base in bases for one in base.tested)
+        related = any(one.verdict.is_related for base in bases for one in base.tested)
         text = identified.BASES_FORMATS[form](bases, partial(against, source, options))
     else:
         results = _identify_model(source, catalogue, options, top)
@@ -275,7 +275,7 @@ def tree(
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.cli import single
     from hf_lineage.index import build, store
-    from hf_lineage.index.tree import criteria, grow
+    from hf_lineage.index.tree import grow
 
     options = make_options(**values)
     everything = build.every(models, authors)
@@ -289,5 +289,5 @@ def tree(
         remark(catalogue.notes)
     for problem in problems:
         click.echo(printable(problem), err=True)
-    write(single.FORMATS[form](grow(members, path, criteria(path))), output)
+    write(single.FORMATS[form](grow(members, path)), output)
     return ERROR if problems else 0

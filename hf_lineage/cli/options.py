@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hf_lineage.source.options import Options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 MODEL = click.Path(readable=False)  # a model as the user names it: any text, and the shell offers files and folders
 
 

@@ -16,9 +16,8 @@ from hf_lineage.evidence.comparison import Pairs
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import PathSignature
 
-SIBLINGS = 0.5
-"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
-trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+# The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+SIBLINGS = 0.5  # trained on the same data reach .3, and a merge has .75 with each of its two parents
 BEYOND = 0.25  # least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none
 
 
@@ -115,15 +114,13 @@ def _from(gram: Vector, ancestor: int) -> Vector:
 
 
 def _beyond_rounding(squares: Vector) -> Vector:
-    """Return squared lengths of differences; 0 for what differs by no more than rounding."""
     return np.where(squares > 1e-9, squares, 0.0)
 
 
+# The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor.
 Links = dict[int, dict[int, float]]
-"""The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor."""
-COINCIDES = 0.4
-"""If relatives come from a model, the cosines of their differences from it stay below this. Siblings that were trained
-on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
+# The cosines of relatives' differences from a model that they come from stay below it: siblings reach .3 (see above),
+COINCIDES = 0.4  # and three that are equally far from an unknown ancestor have .5
 
 
 def join_neighbours(distances: Vector) -> Links:

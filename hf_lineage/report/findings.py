@@ -73,7 +73,6 @@ class Maker:
 
 
 def _late(module: str, name: str) -> Callable[..., Finding | None]:
-    """Return a function of a module that is imported on demand: it describes what few claims or reports have."""
     return lambda *about: getattr(import_module(f"{__package__}.{module}"), name)(*about)
 
 

@@ -23,23 +23,14 @@ from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
 from hf_lineage.signature.values import Origin
 
 
-class Tile(NamedTuple):
-    """One number: its picture is empty where there is none."""
-
-    name: str
-    figure: str
-    picture: Markup | str
-    meaning: str
-
-
-def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
-    """Yield the numbers that decided, each with what it means."""
+def tiles(report: Report, row: ClaimResult) -> Iterator[tuple[str, str, Markup | str, str]]:
+    """Yield the numbers that decided: name, figure, picture if there is one, and what it means."""
     if trace := row.verdict.trace:
         by_chance = "How often the adapter of an independent model would fit the base as well by chance."
-        yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
+        yield "p-value", f"{trace.p_value:.3g}", "", by_chance
         read = len({*trace.layers})
         layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
-        yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
+        yield "Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}."
         return
     if (evidence := wording.best(row)) is None:
         return
@@ -50,7 +41,7 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
         f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
-    yield Tile("Score", score, page.score_bar(null), around)
+    yield "Score", score, page.score_bar(null), around
     bar, means = "", "Not measured: a stored signature holds no hidden units."
     if inherited:
         start, end = (f"{end:.0%}" for end in inherited.interval)
@@ -58,11 +49,11 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
         counterpart = "of what the model's hidden units write has a counterpart in the base; more than"
         bar = page.share_bar(inherited.share, inherited.interval)
         means = f"{between}{counterpart} {report.options.min_share:.0%} is required."
-    yield Tile("Inherited", share, bar, means)
-    by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
-    yield Tile("p-value", p_value, "", by_chance)
+    yield "Inherited", share, bar, means
+    by_chance = "How often independent models would score as high by chance."
+    yield "p-value", p_value, "", by_chance
     layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
-    yield Tile("Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner.")
+    yield "Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner."
 
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:

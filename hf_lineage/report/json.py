@@ -87,7 +87,7 @@ def _of_no_run(value: Any) -> Any:
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
-def document(report: Report, write: command.Write = command.spell_here) -> dict[str, Any]:
+def document(report: Report, write: command.Write = command.spell_name) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
     options, declared = report.options, []
     for claim in report.declared:
@@ -166,7 +166,6 @@ def _interval(inherited: InheritedShare) -> dict[str, Any]:
 
 
 def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
-    """Return the keys that reports and claims have alike: word, code, whether it is verified, and advice."""
     return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options, extract
-from hf_lineage.checking.result import NAMED, ClaimResult
-from hf_lineage.claims.sources import Claim
 from hf_lineage.cli import identified as identification
 from hf_lineage.cli.identified import BASES_FORMATS, describe_near
 from hf_lineage.evidence.criteria import Criteria
@@ -88,10 +86,9 @@ def entry(name):
 
 def bases(name="org/base", observed=4.0):
     traced, gone = judge_trace(trace(observed), Criteria()), Verdict(Code.NO_BASE, f"{name} is gone")
-    claim = Claim("org/base", None, NAMED)
     tested = (
-        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(claim, traced)),
-        TestedGroup(Group(entry(f"x/{name}"), ()), ClaimResult(claim, gone)),
+        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), traced),
+        TestedGroup(Group(entry(f"x/{name}"), ()), gone),
     )
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
