@@ -98,11 +98,7 @@ class Annotation:
 def annotate(
     model: str, bases: Sequence[str] = (), options: Options | None = None, target: Target = "preview"
 ) -> Annotation:
-    """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
-
-    Raise LineageError if nothing is declared, or a verified base cannot be read for want of the Hub. A card that cannot
-    be edited is refused before weights are read.
-    """
+    """Judge a model as `check` does, from all layers, and return what is to be written to its card; or LineageError."""
     options = options or Options()
     if options.budget == "quick":
         raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
@@ -113,7 +109,7 @@ def annotate(
     _refuse(repo, branch, target)
     before = _files(repo)
     old = _decode_record(before.get(RECORD))
-    card.with_section(card.read_text(before.get(CARD)), "")
+    card.with_section(card.read_text(before.get(CARD)), "")  # one that cannot be edited is refused before the check
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")

@@ -191,4 +191,4 @@ def in_words(time: datetime.datetime) -> str:
     '2 November 2026, 09:30 UTC'
     """
     there = time.astimezone(datetime.UTC)
-    return f"{there.day} {MONTHS[there.month - 1]} {there.year}, {there.hour:02}:{there.minute:02} UTC"
+    return f"{there.day} {MONTHS[there.month - 1]} {there:%Y, %H:%M} UTC"

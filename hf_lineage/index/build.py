@@ -129,15 +129,12 @@ def local(task: Task, jobs: Iterable[Job], work: Work, lost: Task) -> Iterator[O
 
 
 def _start_process(rate: float | None) -> tuple[Connection, BaseProcess]:
-    """Return a process that runs tasks until the one that starts it ends, and the pipe to it.
-
-    It ignores the SIGINT that a terminal sends to all: it is ended by that process, without a traceback.
-    """
+    """Return a process that runs tasks until the one that starts it ends, and the pipe to it."""
     context = multiprocessing.get_context("spawn")
     pipe, own = context.Pipe()
     process = context.Process(target=_serve, args=(own, rate), daemon=True)
     first = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None  # a terminal sends one to all processes
     try:
         process.start()
     finally:
@@ -270,10 +267,7 @@ def read_model(job: Job) -> Outcome:
 
 
 def remove(models: Sequence[str], catalogue: Catalogue) -> None:
-    """Take models out of an index, at every commit or at the one that is named, all of them or none (OptionError).
-
-    Keys go before signatures, so that no key is without one however this ends.
-    """
+    """Take models out of an index, at every commit or at the one that is named, all of them or none (OptionError)."""
     if not is_folder(str(catalogue.folder)):
         raise OptionError(f"{printable(catalogue.folder, 200)} does not exist, so there is no index; check --index")
     shards = [(shard, shard.entries()) for shard in catalogue.shards()]
@@ -285,7 +279,7 @@ def remove(models: Sequence[str], catalogue: Catalogue) -> None:
             why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
             raise OptionError(f"{printable(model, 200)} {why}")
         gone.update(meant)
-    for shard, own in shards:
+    for shard, own in shards:  # keys go before signatures, so that no key is without one however this ends
         left = [row for row, entry in enumerate(own) if entry not in gone]
         if len(left) < len(own):
             catalogue.replace([shard], [own[row] for row in left], shard.keys()[left])

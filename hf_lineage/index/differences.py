@@ -64,10 +64,7 @@ def apart(gram: Vector) -> Vector:
 
 
 def distances(gram: Vector) -> Vector:
-    """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
-
-    What training adds is nearly orthogonal to all before; for near relatives this is ‖φ_i - φ_j‖².
-    """
+    """Return squared distances, (n, n), that add up along a tree, as what training adds is nearly orthogonal to all."""
     cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
     np.fill_diagonal(cosines, 0.0)
     return cosines

@@ -102,7 +102,7 @@ def identify(
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
     """Return the relatives in order, and the ancestor: the one with the least sum of distances, or the nearest part.
 
-    The first sketch is the model's own. Other models are alike to a part because they are of its family.
+    The first sketch is the model's own.
     """
     if not relatives:
         return (), None

@@ -62,7 +62,7 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria | None = None)
     """Return the tree of some models, along one path that all their signatures have."""
     criteria = criteria or Criteria(alpha=ALPHA, paths=(path,))
     tests = PairTests(members, path, criteria)
-    declared = list(relatives.in_folders(tests, list(relatives.declarations(members))))
+    declared = list(relatives.declarations(tests))
     home = relatives.families_of(tests, declared)
     edges: list[Edge] = []
     families: list[tuple[str, ...]] = []

@@ -28,14 +28,8 @@ COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}  # mark -> its c
 MEANING = sentences("tree")["meaning"]
 
 
-@dataclass(frozen=True)
-class TreeRow:
-    """One model, or an unknown ancestor."""
-
-    name: str
-    depth: int
-    edge: Edge | None  # to the node above it; None for a root
-    further: tuple[Edge, ...] = ()  # to others: the further parents of a merge, and what is declared and not borne out
+# A model or an unknown ancestor: name, depth, the edge to the node above it (None for a root), and edges to others: the
+TreeRow = tuple[str, int, Edge | None, list[Edge]]  # further parents of a merge, and what is declared and not borne out
 
 
 def rows(tree: Tree) -> Iterator[TreeRow]:
@@ -51,7 +45,7 @@ def _below(tree: Tree, name: str, depth: int, edge: Edge | None, placed: set[str
     if name in placed:
         return
     placed.add(name)
-    yield TreeRow(name, depth, edge, tuple(one for one in tree.edges if one.child == name and one is not edge))
+    yield name, depth, edge, [one for one in tree.edges if one.child == name and one is not edge]
     for one in tree.edges:
         if one.parent == name and one.mark not in CLAIMS:
             yield from _below(tree, one.child, depth + 1, one, placed)

@@ -96,11 +96,13 @@ def test_names_in_the_picture_are_text(window, tmp_path):
 
 
 def test_every_model_has_one_row_and_what_no_weights_bear_out_is_said_of_it():
-    *_, liar = drawn = list(rows(tree()))
-    assert [row.name for row in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
-    assert [row.depth for row in drawn] == [0, 1, 2, 1, 0]
-    further = [besides(edge) for edge in liar.further]
-    assert further == ["declares org/base: contradicted", "declares gone/base: declared only"]
+    *_, (*_, further) = drawn = list(rows(tree()))
+    assert [name for name, *_ in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
+    assert [depth for _, depth, *_ in drawn] == [0, 1, 2, 1, 0]
+    assert [besides(edge) for edge in further] == [
+        "declares org/base: contradicted",
+        "declares gone/base: declared only",
+    ]
 
 
 def test_a_line_without_weights_behind_it_is_dashed_and_a_long_name_cut():
