@@ -132,6 +132,11 @@ def with_examples(text: str, *commands: str) -> str:
     return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
 
 
+def command(text: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return the decorator that makes a command, with this text and examples below its help."""
+    return click.command(epilog=with_examples(text, *examples))
+
+
 OUTPUT = click.option(
     "-o",
     "--output",
