@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -67,21 +68,8 @@ def figures(row: ClaimResult) -> tuple[str, str, str]:
     return score, share, p_value
 
 
-HINTS = (  # ends of sentences that tell those who run the command something, which a page leaves out
-    "; --budget full reads all layers",
-    "; --no-cache reads the weights again",
-    "; --no-cache reads the weights",
-    "; if you are the publisher, add --policy own",
-)
-
-
-def without_hint(sentence: str) -> str:
-    """Return a sentence without what it tells those who run the command.
-
-    >>> without_hint("the signature comes from the cache; --no-cache reads the weights again")
-    'the signature comes from the cache'
-    """
-    return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)
+# The end of a sentence that tells something to those who run the command, which a page leaves out.
+HINT = re.compile(r"; (if you are the publisher, add )?--[^;]*$")
 
 
 def is_shown_apart(finding: Finding) -> bool:
@@ -96,7 +84,7 @@ def show(finding: Finding, name: str = "", explain: bool = False) -> Markup:
         label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
         value = bar.value if bar.clear else None  # no bar where its interval is too wide
         bars.append((bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)))
-    sentences = [without_hint(one) for one in (*finding.sentences, *finding.details)]
+    sentences = [HINT.sub("", one) for one in (*finding.sentences, *finding.details)]
     shape = {"named": name, "explain": explain, "bars": bars, "sentences": sentences}
     return page.fill("finding.html.j2", finding=finding, **shape)
 
@@ -180,7 +168,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
         "findings": [
             (one.title, show(one, f"claim {number + 1}, ", explain)) for one in findings if is_shown_apart(one)
         ],
-        "remarks": list(dict.fromkeys(without_hint(one.removeprefix(about).removeprefix(model)) for one in remarks)),
+        "remarks": list(dict.fromkeys(HINT.sub("", one.removeprefix(about).removeprefix(model)) for one in remarks)),
         "of_model": commit_of_model(report, row),
         "of_base": commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
@@ -237,7 +225,7 @@ def render(report: Report, explain: bool = False) -> str:
         claims=claims,
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         undeclared=texts()[Code.UNDECLARED],
-        remarks=[without_hint(remark) for remark in remarks],
+        remarks=[HINT.sub("", remark) for remark in remarks],
         limits=verdicts.describe_limits(report),
         models=models if several else (),
         command=repeat,

@@ -17,7 +17,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS, html
-from hf_lineage.report.html import HINTS, Commit, commit_of_base, commit_of_model, show, without_hint
+from hf_lineage.report.html import HINT, Commit, commit_of_base, commit_of_model, show
 from hf_lineage.report.page import VIRIDIS, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
@@ -179,7 +179,7 @@ def test_tiles_are_of_the_path_that_decided_and_layers_out_of_all_if_unread():
 def test_any_finding_has_its_tables_its_bars_and_its_sentences():
     tables = (Table("few", ("A", "B"), (("<x>", "1"),)), Table("many", ("A",), (("y",),) * 12))
     picture = Bars((Bar("<b>", 0.5, 0.4, 0.6),), "what <it> shows")
-    finding = Finding("Toy", sentences=(f"one thing{HINTS[0]}",), tables=tables, picture=picture)
+    finding = Finding("Toy", sentences=("one thing; --budget full reads all layers",), tables=tables, picture=picture)
     page = show(finding, "claim 1, ")
     assert ('aria-label="claim 1, few"' in page, page.count("<details>")) == (True, 1)
     assert ("<dt>&lt;b&gt;</dt>" in page, "what &lt;it&gt; shows</figcaption>" in page) == (True, True)
@@ -190,9 +190,9 @@ def test_any_finding_has_its_tables_its_bars_and_its_sentences():
     assert 'class="share"' in clear
     assert 'class="share"' not in unclear, "a bar has its interval and nothing else where that is too wide"
     assert "M0 7H200" in unclear
-    for hint in HINTS:  # what only the command line can do is left out, at the end alone
-        assert without_hint(f"it was read{hint}") == "it was read"
-        assert without_hint(f"it was read{hint}, or not") == f"it was read{hint}, or not"
+    for hint in ("; --no-cache reads the weights", "; if you are the publisher, add --policy own"):
+        assert HINT.sub("", f"it was read{hint}") == "it was read", "what only the command line can do is left out"
+        assert HINT.sub("", f"it was read{hint}; or not") == f"it was read{hint}; or not", "at the end alone"
 
 
 A, B = "a" * 40, "b" * 40
