@@ -44,10 +44,6 @@ class Waiver:
         """Return whether it is about this model, which may be named with its revision."""
         return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
 
-    def is_expired(self, today: datetime.date) -> bool:
-        """Return whether it counts no more."""
-        return self.expires < today
-
     def __str__(self) -> str:
         """Return what it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
@@ -68,7 +64,7 @@ class Policy:
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
-        return next((one for one in self.covering(model, base, code, part) if not one.is_expired(today)), None)
+        return next((one for one in self.covering(model, base, code, part) if one.expires >= today), None)
 
     def covering(self, model: str, base: str, code: Code, part: str) -> Iterator[Waiver]:
         """Yield what accepts a finding, or did until a day that is past."""

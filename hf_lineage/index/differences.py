@@ -8,7 +8,7 @@ node that coincides with a model becomes that model, and one whose branches shar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,8 +70,7 @@ def distances(gram: Vector) -> Vector:
     return cosines
 
 
-@dataclass(frozen=True)
-class Merge:
+class Merge(NamedTuple):
     """A model that lies along the differences of several others, which are unlike each other."""
 
     model: int

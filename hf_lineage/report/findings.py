@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding
@@ -61,8 +60,7 @@ def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report)
     return Finding("Relation", wording.about(row), (sentence,), values=values, brief=brief)
 
 
-@dataclass(frozen=True)
-class Maker:
+class Maker(NamedTuple):
     """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
