@@ -30,18 +30,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 HOMES = {  # public name -> the module that defines it, which is imported when the name is first asked for
-    "LineageError": "errors",
-    "Options": "source.options",
-    "RECIPES": "signature.recipe",
-    "Recipe": "signature.recipe",
-    "Report": "checking.report",
-    "Signature": "signature.values",
-    "check": "checking.check",
-    "compare": "checking.check",
-    "extract": "checking.check",
-    "inspect": "checking.check",
-    "load_signature": "signature.store",
-    "save_signature": "signature.store",
+    **{"LineageError": "errors", "Options": "source.options"},
+    **dict.fromkeys(("RECIPES", "Recipe"), "signature.recipe"),
+    **{"Report": "checking.report", "Signature": "signature.values"},
+    **dict.fromkeys(("check", "compare", "extract", "inspect"), "checking.check"),
+    **dict.fromkeys(("load_signature", "save_signature"), "signature.store"),
 }
 
 __all__ = list(HOMES)

@@ -21,7 +21,6 @@ from hf_lineage.errors import LineageError, NoModelError, OptionError, format_er
 if TYPE_CHECKING:
     from hf_lineage.cli.action_inputs import Inputs
 
-
 Environment = Mapping[str, str]
 LARGEST_SUMMARY = 2**20 - 2**10  # bytes: GitHub refuses the summary of a step from 1 MiB on
 CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
@@ -137,9 +136,6 @@ def run_key(environ: Environment) -> int:
     return 0
 
 
-COMMANDS = {"check": run_check, "key": run_key}
-
-
 def _run_check(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     import click
 
@@ -204,7 +200,7 @@ def _say(line: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one step of the action and return its exit status; an error is 2, because 1 means UNRELATED."""
     try:
-        return COMMANDS[arguments[0]](os.environ)
+        return {"check": run_check, "key": run_key}[arguments[0]](os.environ)
     except KeyboardInterrupt:
         return 130
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception

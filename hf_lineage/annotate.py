@@ -55,8 +55,7 @@ def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
 
 
 FILES = (RECORD, CARD)  # in the order in which they are written
-TITLE = "Add the results of hf-lineage to the model card"
-"""The title of the commit and of the pull request; an open pull request is recognised by it."""
+TITLE = "Add the results of hf-lineage to the model card"  # by which an open pull request is recognised
 DESCRIPTION = (
     "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
     f"gives the commits and the command that checks it again. `{RECORD}` holds every number for programs."
@@ -99,11 +98,7 @@ class Annotation:
 def annotate(
     model: str, bases: Sequence[str] = (), options: Options | None = None, target: Target = "preview"
 ) -> Annotation:
-    """Judge a model as `check` does, from all layers, and return what has to be written to its card; nothing is yet.
-
-    Raise LineageError if nothing is declared, or a verified base cannot be read for want of the Hub. A card that cannot
-    be edited is refused before weights are read.
-    """
+    """Judge a model as `check` does, from all layers, and return what is to be written to its card; or LineageError."""
     options = options or Options()
     if options.budget == "quick":
         raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
@@ -114,7 +109,7 @@ def annotate(
     _refuse(repo, branch, target)
     before = _files(repo)
     old = _decode_record(before.get(RECORD))
-    card.with_section(card.read_text(before.get(CARD)), "")
+    card.with_section(card.read_text(before.get(CARD)), "")  # one that cannot be edited is refused before the check
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")

@@ -33,8 +33,7 @@ def remedy(error: Exception, usual: str) -> str:
 class LineageError(Exception):
     """Base of all errors raised on purpose; `str(error)` is one printable line."""
 
-    code = "internal"
-    """Its name in reports, which never changes; of errors that become verdicts, a code of theirs."""
+    code = "internal"  # its name in reports, which never changes; of errors that become verdicts, a code of theirs
 
     def __init_subclass__(cls, code: str = "") -> None:
         super().__init_subclass__()

@@ -69,7 +69,7 @@ NAMES = ValueKind(
     "a name, or several",
     lambda value: tuple(map(TEXT.settle, (value,) if isinstance(value, str | os.PathLike) else value)),
 )
-SETTINGS: Mapping[str, Setting] = {
+SETTINGS: Mapping[str, Setting] = {  # field of Options -> its setting, in the order of `--help`; those of Python last
     "file": Setting(
         TEXT,
         "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
@@ -133,7 +133,6 @@ SETTINGS: Mapping[str, Setting] = {
     "registry": Setting(PATH),
     "max_memory": Setting(TEXT),
 }
-"""Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
 
 
 def settle(options: object) -> None:
@@ -192,4 +191,4 @@ def in_words(time: datetime.datetime) -> str:
     '2 November 2026, 09:30 UTC'
     """
     there = time.astimezone(datetime.UTC)
-    return f"{there.day} {MONTHS[there.month - 1]} {there.year}, {there.hour:02}:{there.minute:02} UTC"
+    return f"{there.day} {MONTHS[there.month - 1]} {there:%Y, %H:%M} UTC"

@@ -21,9 +21,8 @@ from hf_lineage.hub.repo import hub_name
 
 ACCEPTED, REFUSED = "accept", "refuse"  # answers of a policy to code that a repository brings
 UNDECLARED = "undeclared-parent"  # a choice of `fail_on`: also a parent that the model does not name
-EXECUTED, STRICT = "executed", "strict"
-"""Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
-base's numbers, as its formats store them, and nothing else."""
+EXECUTED = "executed"  # requirement for every claim: it is verified by what both models do when they run
+STRICT = "strict"  # requirement for every claim: the model is the base's numbers as its formats store them, no more
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,6 @@ class Waiver:
         """Return whether it is about this model, which may be named with its revision."""
         return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
 
-    def is_expired(self, today: datetime.date) -> bool:
-        """Return whether it counts no more."""
-        return self.expires < today
-
     def __str__(self) -> str:
         """Return what it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
@@ -69,7 +64,7 @@ class Policy:
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
-        return next((one for one in self.covering(model, base, code, part) if not one.is_expired(today)), None)
+        return next((one for one in self.covering(model, base, code, part) if one.expires >= today), None)
 
     def covering(self, model: str, base: str, code: Code, part: str) -> Iterator[Waiver]:
         """Yield what accepts a finding, or did until a day that is past."""
@@ -193,8 +188,8 @@ TOP: dict[str, Reader] = {  # key of a file -> what reads its value
 
 def _refuse_twice(text: str) -> None:
     """Raise YAMLError for a key that a mapping has twice, and for anchors, aliases and tags."""
+    # The keys so far of each collection that is open, and whether its next value is a key: never in a list.
     collections: list[tuple[set[str], Iterator[bool]]] = []
-    """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
         problem, value = "", getattr(event, "value", None)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):

@@ -24,8 +24,7 @@ from hf_lineage.source.locate import is_here, locate_model
 from hf_lineage.source.options import Options
 
 LARGEST = 2**26  # bytes of a report that is read: a hundred claims of a hundred layers take 20 million
-PRINTED = {"score": 1e-3, "inherited share": 1e-2}
-"""Numbers of a claim, and one unit of the last digit that reports print of each."""
+PRINTED = {"score": 1e-3, "inherited share": 1e-2}  # one unit of the last digit that reports print of each
 VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
 
@@ -118,10 +117,7 @@ def read_report(file: Path) -> StoredReport:
 def verify(
     stored: StoredReport, model: str | None, bases: Sequence[str], options: Options
 ) -> tuple[StoredReport, list[tuple[str, bool]]]:
-    """Return a new report and a line for each difference, with whether a claim's word or code differs.
-
-    Raise OptionError where the report names no model without a path, or where an option has to be given again.
-    """
+    """Return a new report and a line for each difference, with whether a word or code differs; or OptionError."""
     missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
     if missing:
         raise OptionError(f"the report was made with {', '.join(missing)}, which no file turns on; add it yourself")

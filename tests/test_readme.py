@@ -8,7 +8,7 @@ import yaml
 from hf_lineage.cli.options import INTERRUPTED
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.report import names
+from hf_lineage.report import NAMES
 from tests.screenshots import LARGEST, SHOWN, picture
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
 
@@ -74,7 +74,7 @@ def test_every_word_code_exit_code_and_format_is_told():
     assert told == {(code.word, code.value) for code in verdict.Code}
     codes = [row[0] for row in rows(PAGES / "review.md", "## Exit codes")]
     assert codes == [str(int(code)) for code in (*sorted(ExitCode), INTERRUPTED)]
-    assert [row[0] for row in rows(PAGES / "reference.md", "## Reports")] == [f"`{name}`" for name in names()]
+    assert [row[0] for row in rows(PAGES / "reference.md", "## Reports")] == [f"`{name}`" for name in NAMES]
 
 
 def test_every_page_is_in_the_navigation():

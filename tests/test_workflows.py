@@ -9,7 +9,7 @@ import yaml
 from huggingface_hub import HfApi
 
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.report.intoto import PREDICATE_TYPE
+from hf_lineage.report.json import PREDICATE_TYPE
 from tests.github import ROOT, action
 
 FILES = sorted([*(ROOT / ".github/workflows").glob("*.yml"), *(ROOT / "examples/workflows").glob("*.yml")])

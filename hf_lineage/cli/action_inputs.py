@@ -23,7 +23,7 @@ from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.files.paths import is_file, open_regular
 from hf_lineage.hub.repo import RepoRef, hub_name
-from hf_lineage.report import names, renderer
+from hf_lineage.report import NAMES, renderer
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.locate import locate, model_name
 
@@ -121,7 +121,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             "version change the ref in `uses`"
         )
     model, (policy, folder) = _model(inputs), (inputs.get(key, "") for key in ("POLICY", "LOCAL_PATH"))
-    formats = tuple(_one_of(word, "formats", names()) for word in _words(inputs.get("FORMATS", "")))
+    formats = tuple(_one_of(word, "formats", NAMES) for word in _words(inputs.get("FORMATS", "")))
     for name in formats:
         renderer(name)
     # The policy is the one that the workflow names, else that of the folder where it is the repository's own.

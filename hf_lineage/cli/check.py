@@ -10,20 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hf_lineage.cli.options import (
-    BASES,
-    EPILOG,
-    MODEL,
-    OF_MODELS,
-    OF_SIGNATURES,
-    OUTPUT,
-    format_option,
-    make_options,
-    settings,
-    with_examples,
-    with_options,
-    write,
-)
+from hf_lineage.cli import options as common
 from hf_lineage.cli.output import FAILS, POLICY, REPORT, REPORTS, Delivery, Reports, write_reports
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.report import OF_SEVERAL, renderer
@@ -55,23 +42,8 @@ def verify_report(file: Path, models: Sequence[str], bases: Sequence[str], optio
     return "\n".join([*lines, f"Checked {printable(again)}; differences: {len(found) or 'none'}."]) + "\n", int(code)
 
 
-CHECKING = with_examples(
-    EPILOG,
-    "hf-lineage check org/model",
-    "hf-lineage check org/model@v2 --explain",
-    "hf-lineage check ./folder --base org/base --format json",
-    "hf-lineage check org/model -o html=page.html -o sarif=lineage.sarif",
-    "hf-lineage check org/one org/two ./three",
-)
-COMPARING = with_examples(
-    EPILOG,
-    "hf-lineage compare org/base org/model --explain",
-    "hf-lineage compare ./a ./b --budget full --paths all",
-    "hf-lineage compare org/base org/model org/other other/third --format html",
-)
 NEAREST = click.option(
     "--index",
-    "index",
     metavar="INDEX",
     help="Note which models of this index are nearer than the declared base; verdicts do not change. INDEX is a "
     "folder, or org/name on the Hub.",
@@ -86,10 +58,17 @@ VERIFY = click.option(
 )
 
 
-@click.command(epilog=CHECKING)
-@click.argument("models", type=MODEL, nargs=-1, metavar="MODEL...")
-@with_options(BASES, VERIFY, NEAREST, *settings(), *REPORT)
-@with_options(POLICY, FAILS)
+@common.command(
+    common.EPILOG,
+    "hf-lineage check org/model",
+    "hf-lineage check org/model@v2 --explain",
+    "hf-lineage check ./folder --base org/base --format json",
+    "hf-lineage check org/model -o html=page.html -o sarif=lineage.sarif",
+    "hf-lineage check org/one org/two ./three",
+)
+@click.argument("models", type=common.MODEL, nargs=-1, metavar="MODEL...")
+@common.with_options(common.BASES, VERIFY, NEAREST, *common.settings(), *REPORT)
+@common.with_options(POLICY, FAILS)
 def check(
     models: tuple[str, ...],
     bases: tuple[str, ...],
@@ -104,10 +83,10 @@ def check(
     from hf_lineage.checking.report import apply_policy, find_policy
     from hf_lineage.source.locate import locate_model
 
-    delivery, options, search = Delivery(values), make_options(**values), None
+    delivery, options, search = Delivery(values), common.make_options(**values), None
     if verify is not None:
         text, code = verify_report(verify, models, bases, options)
-        write(text, delivery.output)
+        common.write(text, delivery.output)
         return code
     if not models:
         raise click.UsageError("Missing argument 'MODEL...'.")
@@ -126,10 +105,15 @@ def check(
     return delivery.deliver(check_one(models[0]))
 
 
-@click.command(epilog=COMPARING)
-@click.argument("a", type=MODEL)
-@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="B [C ...]")
-@with_options(*settings(), *REPORT)
+@common.command(
+    common.EPILOG,
+    "hf-lineage compare org/base org/model --explain",
+    "hf-lineage compare ./a ./b --budget full --paths all",
+    "hf-lineage compare org/base org/model org/other other/third --format html",
+)
+@click.argument("a", type=common.MODEL)
+@click.argument("models", type=common.MODEL, nargs=-1, required=True, metavar="B [C ...]")
+@common.with_options(*common.settings(), *REPORT)
 def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
     from hf_lineage.checking.check import compare as compare_models
@@ -138,66 +122,63 @@ def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     forms = (delivery.form, *(form for form, _ in delivery.reports)) if models[1:] else ()
     if single := next((form for form in forms if form not in OF_SEVERAL), ""):
         raise OptionError(f"--format {single} is about one model; compare two models with it")
-    return delivery.deliver(compare_models(a, models, make_options(**values)))
+    return delivery.deliver(compare_models(a, models, common.make_options(**values)))
 
 
 WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder as ./name."
 CODES = "2 usage or input error, 130 interrupted."
-EXTRACTING = with_examples(
+FORM = common.format_option("text", "json")
+
+
+@common.command(
     f"{WITH_WEIGHTS} Exit codes: 0 the signature was written, {CODES}",
     "hf-lineage extract org/model -o model.lineage.safetensors",
     "hf-lineage extract org/model --paths all",
 )
-INSPECTING = with_examples(
-    f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}",
-    "hf-lineage inspect org/model",
-    "hf-lineage inspect ./folder --format json -o model.json",
-)
-LISTING = with_examples(
-    f"Exit codes: 0 the class is listed, {CODES}", "hf-lineage registry", "hf-lineage registry --format json"
-)
-FORM = format_option("text", "json")
-
-
-@click.command(epilog=EXTRACTING)
-@click.argument("model", type=MODEL)
-@with_options(*settings(*OF_SIGNATURES), OUTPUT)
+@click.argument("model", type=common.MODEL)
+@common.with_options(*common.settings(*common.OF_SIGNATURES), common.OUTPUT)
 def extract(model: str, output: Path | None, **values: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import check
     from hf_lineage.signature.store import save_signature
 
-    signature = check.extract(model, make_options(**values))
+    signature = check.extract(model, common.make_options(**values))
     output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
     save_signature(signature, output)
     click.echo(printable(output))
     return 0
 
 
-@click.command(epilog=INSPECTING)
-@click.argument("model", type=MODEL)
-@with_options(*settings(*OF_MODELS), FORM, OUTPUT)
+@common.command(
+    f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}",
+    "hf-lineage inspect org/model",
+    "hf-lineage inspect ./folder --format json -o model.json",
+)
+@click.argument("model", type=common.MODEL)
+@common.with_options(*common.settings(*common.OF_MODELS), FORM, common.OUTPUT)
 def inspect(model: str, form: str, output: Path | None, **values: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import check
     from hf_lineage.cli.single import INSPECTIONS
 
-    write(INSPECTIONS[form](check.inspect(model, make_options(**values))), output)
+    common.write(INSPECTIONS[form](check.inspect(model, common.make_options(**values))), output)
     return 0
 
 
-@click.command(epilog=LISTING)
+@common.command(
+    f"Exit codes: 0 the class is listed, {CODES}", "hf-lineage registry", "hf-lineage registry --format json"
+)
 @click.argument("architecture", metavar="[CLASS]", required=False)
-@with_options(FORM, OUTPUT)
+@common.with_options(FORM, common.OUTPUT)
 def registry(architecture: str | None, form: str, output: Path | None) -> int:
     """List the supported classes, or show how one CLASS is read."""
     from hf_lineage.cli.single import REGISTRIES
 
-    write(REGISTRIES[form](architecture), output)
+    common.write(REGISTRIES[form](architecture), output)
     return 0
 
 
-ANNOTATING = with_examples(
+@common.command(
     "MODEL is org/name, org/name@branch, or a folder as ./name. A base is written as verified only if more than half "
     "is inherited from it; any other verdict is written with its reason. Exit codes: 0 the card was written or is up "
     "to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
@@ -206,13 +187,10 @@ ANNOTATING = with_examples(
     "hf-lineage annotate org/model --pull-request",
     "hf-lineage annotate ./folder --base org/base --write",
 )
-
-
-@click.command(epilog=ANNOTATING)
-@click.argument("model", type=MODEL)
+@click.argument("model", type=common.MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
-@with_options(BASES, *settings(), REPORTS, POLICY)
+@common.with_options(common.BASES, *common.settings(), REPORTS, POLICY)
 def annotate(
     model: str,
     write: bool,
@@ -232,7 +210,7 @@ def annotate(
 
     for form, _ in outputs:
         renderer(form)
-    options = make_options(**values)
+    options = common.make_options(**values)
     chosen = find_policy(policy, None, lambda: locate_model(model, options))
     annotated = card.annotate(model, bases, options, target)
     write_reports(apply_policy(annotated.report, chosen, datetime.now(UTC).date()), outputs)

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code
 from hf_lineage.index.differences import SIBLINGS
-from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, TestedGroup
+from hf_lineage.index.identify import FOLDER, AdapterBases, Identification, TestedGroup
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
+from hf_lineage.report.contributions import blend_values, describe_blend
 from hf_lineage.report.json import indent_json
-from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import fold_row, table, wrap
 
 Against = Callable[[str], str]  # the command that tests what was asked about against a base
@@ -23,15 +23,6 @@ BASES_SCHEMA_VERSION, SCHEMA_VERSION = 1, 3
 def entry_name(entry: Entry) -> str:
     """Return the name of a known model, safe to print."""
     return printable(entry.model, 200)
-
-
-def describe_near(group: Group) -> str:
-    """Return the sentence on the models that one of a group was tested for; empty where it stands for itself alone."""
-    if not group.near:
-        return ""
-    more = f" and {len(group.near) - SHOWN} more" if len(group.near) > SHOWN else ""
-    verbs = "is near it by its keys, and was" if len(group.near) == 1 else "are near it by their keys, and were"
-    return f"{', '.join(map(entry_name, group.near[:SHOWN]))}{more} {verbs} not tested"
 
 
 def bases_text(results: Sequence[AdapterBases], against: Against | None = None) -> str:
@@ -61,9 +52,10 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
         yield "No known model was tested"
         return
     for one in result.tested:
-        name = entry_name(one.group.entry)
+        name, near = entry_name(one.group.entry), one.group.near
         if one.verdict.verified:
-            others = f"; {near}" if (near := describe_near(one.group)) else ""
+            more = f" and {len(near) - SHOWN} more" if len(near) > SHOWN else ""
+            others = f"; near it by keys, and not tested: {', '.join(map(entry_name, near[:SHOWN]))}{more}" * bool(near)
             yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
             tests = f"; `{against(one.group.entry.model)}` tests it" if against and one.verdict.reason == FOLDER else ""
@@ -76,7 +68,7 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
         f"Tested against their weights, each for those near it: {tested}; not tested: {left}"
         f"{' (--top)' if result.untested else ''}" + (f"; p is corrected for {result.tests}" if tested else "")
     )
-    if not any(one.is_related for one in result.tested):
+    if not any(one.verdict.is_related for one in result.tested):
         yield "No base was found: " + (
             "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
         )

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hf_lineage.source.options import Options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 MODEL = click.Path(readable=False)  # a model as the user names it: any text, and the shell offers files and folders
 
 
@@ -132,6 +130,11 @@ def error_values(error: BaseException, message: str) -> dict[str, dict[str, str]
 def with_examples(text: str, *commands: str) -> str:
     """Return the text below the help of a command, with examples of how the command is called, a line each."""
     return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
+
+
+def command(text: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return the decorator that makes a command, with this text and examples below its help."""
+    return click.command(epilog=with_examples(text, *examples))
 
 
 OUTPUT = click.option(

@@ -13,7 +13,7 @@ import click
 from hf_lineage.cli.options import Command, error_values, exit_code_of, format_option, has_separator, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, format_error, printable
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.report import FORMATS, names, renderer, write_report
+from hf_lineage.report import FORMATS, NAMES, renderer
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
@@ -31,13 +31,12 @@ FAILS = click.option(
     "undecided results too, or nothing; by default what the policy says, otherwise undecided.",
 )
 
-
 Reports = tuple[tuple[str, Path], ...]  # formats, each with the file that it goes to; that of --format is empty
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
     """Return the formats with their files, one of which may take what is printed; refuse what cannot be written."""
-    pairs, formats = list[tuple[str, Path]](), ", ".join(names())
+    pairs, formats = list[tuple[str, Path]](), ", ".join(NAMES)
     for text in wanted:
         form, equals, file = text.partition("=")
         if not equals or has_separator(form):
@@ -64,7 +63,7 @@ def _output_option(metavar: str, text: str) -> Callable[[Command], Command]:
 
 REPORTS = _output_option(ALWAYS, "Write the report to FILE in this format; repeatable.")
 REPORT = (
-    format_option(*names(), text="Format of the report; html is a single page."),
+    format_option(*NAMES, text="Format of the report; html is a single page."),
     _output_option(
         "[FORMAT=]FILE", "Write the report to FILE; with FORMAT=, to that file in that format as well. Repeatable."
     ),
@@ -77,10 +76,12 @@ REPORT = (
 
 
 def write_reports(report: Report, reports: Reports) -> None:
-    """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
+    """Write a report in full into these files, in the format beside each; a line says where one has nothing to say."""
+    from hf_lineage.files.atomic import write_output
+
     for form, file in reports:
         try:
-            write_report(report, form, file)
+            write_output(file, renderer(form)(report, True).encode())
         except NothingToCompare as error:
             click.echo(f"hf-lineage: {printable(file.name)} was not written: {printable(str(error))}", err=True)
 

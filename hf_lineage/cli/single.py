@@ -140,16 +140,16 @@ def svg(tree: Tree) -> str:
 
 def _draw(tree: Tree) -> Markup:
     names, nodes = {name for family in tree.families for name in family}, []
-    for row in family.rows(tree):
-        edges = [row.edge] if row.edge else []
-        above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in names]
-        claims = [edge for edge in row.further if edge.mark in CLAIMS]
+    for name, depth, upward, further in family.rows(tree):
+        edges = [upward] if upward else []
+        above = [edge for edge in further if edge.mark not in CLAIMS and edge.parent in names]
+        claims = [edge for edge in further if edge.mark in CLAIMS]
         several = f", from {1 + len(above)} models" if above else ""
         words = [f"{edge.mark.value}{several}" for edge in edges]
         words += [f"declares {edge.parent}: {edge.mark.value}" for edge in claims[:1]]
         tones = [TONES[edge.mark] for edge in (*edges, *above, *claims)]
         tone = tones[0] if len({*tones}) == 1 else ""
-        nodes.append(Node(row.name, row.depth, "; ".join(words), tone, (*edges, *above)))
+        nodes.append(Node(name, depth, "; ".join(words), tone, (*edges, *above)))
     lines = [f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges]
     described = "; ".join(lines) or "no two of them are related"
     return family.picture(nodes, f"Family tree of {len(tree.models)} models", described)
@@ -179,15 +179,12 @@ def html(tree: Tree) -> str:
 def text(tree: Tree) -> str:
     """Return the tree as indented names, no line over 80 columns; deep models stand ten steps to the right."""
     lines = []
-    for row in family.rows(tree):
-        start = "  " * min(row.depth, 10)
-        edges = [about(row.edge)] if row.edge else []
-        below = [(f"{start}    ", words) for words in (*edges, *map(besides, row.further))]
-        for indent, words in ((start, printable(row.name, 200)), *below):
-            further = f"{indent}  "
-            lines += textwrap.wrap(
-                words, WIDTH, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
-            )
+    for name, depth, edge, further in family.rows(tree):
+        start = "  " * min(depth, 10)
+        sentences = [*([about(edge)] if edge else []), *map(besides, further)]
+        for indent, words in ((start, printable(name, 200)), *((f"{start}    ", words) for words in sentences)):
+            indents: dict[str, Any] = {"initial_indent": indent, "subsequent_indent": f"{indent}  "}
+            lines += textwrap.wrap(words, WIDTH, **indents, break_on_hyphens=False)
     return "\n".join([*lines, "", wrap(describe_test(tree)), wrap(family.MEANING)]) + "\n"
 
 

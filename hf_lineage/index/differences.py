@@ -8,7 +8,7 @@ node that coincides with a model becomes that model, and one whose branches shar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from hf_lineage.evidence.comparison import Pairs
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import PathSignature
 
-SIBLINGS = 0.5
-"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
-trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+# The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+SIBLINGS = 0.5  # trained on the same data reach .3, and a merge has .75 with each of its two parents
 BEYOND = 0.25  # least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none
 
 
@@ -65,17 +64,13 @@ def apart(gram: Vector) -> Vector:
 
 
 def distances(gram: Vector) -> Vector:
-    """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
-
-    What training adds is nearly orthogonal to all before; for near relatives this is ‖φ_i - φ_j‖².
-    """
+    """Return squared distances, (n, n), that add up along a tree, as what training adds is nearly orthogonal to all."""
     cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
     np.fill_diagonal(cosines, 0.0)
     return cosines
 
 
-@dataclass(frozen=True)
-class Merge:
+class Merge(NamedTuple):
     """A model that lies along the differences of several others, which are unlike each other."""
 
     model: int
@@ -115,15 +110,13 @@ def _from(gram: Vector, ancestor: int) -> Vector:
 
 
 def _beyond_rounding(squares: Vector) -> Vector:
-    """Return squared lengths of differences; 0 for what differs by no more than rounding."""
     return np.where(squares > 1e-9, squares, 0.0)
 
 
+# The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor.
 Links = dict[int, dict[int, float]]
-"""The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor."""
-COINCIDES = 0.4
-"""If relatives come from a model, the cosines of their differences from it stay below this. Siblings that were trained
-on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
+# The cosines of relatives' differences from a model that they come from stay below it: siblings reach .3 (see above),
+COINCIDES = 0.4  # and three that are equally far from an unknown ancestor have .5
 
 
 def join_neighbours(distances: Vector) -> Links:

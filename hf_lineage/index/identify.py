@@ -18,7 +18,7 @@ import numpy as np
 from hf_lineage.checking.adapters import Adapter, judge_on, open_place
 from hf_lineage.checking.declared import plain_name
 from hf_lineage.checking.report import Combination
-from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, catch_as_verdict
+from hf_lineage.checking.result import NAMED, VERDICTS, error_as_verdict
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
@@ -34,9 +34,8 @@ from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
 
 CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)  # four standard errors of the cosine of unrelated keys; less is not tested
-NEAR = 0.5
-"""The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
-a descendant of its base at .62, and 13.1 on the base itself."""
+# The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
+NEAR = 0.5  # a descendant of its base at .62, and 13.1 on the base itself
 FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"
 
 
@@ -103,7 +102,7 @@ def identify(
 def _rank(sketches: Sequence[Array], relatives: Sequence[Relative]) -> tuple[tuple[Relative, ...], Relative | None]:
     """Return the relatives in order, and the ancestor: the one with the least sum of distances, or the nearest part.
 
-    The first sketch is the model's own. Other models are alike to a part because they are of its family.
+    The first sketch is the model's own.
     """
     if not relatives:
         return (), None
@@ -131,15 +130,10 @@ class Group(NamedTuple):
 
 
 class TestedGroup(NamedTuple):
-    """A group, and the row of its member that was read: its verdict is corrected for all that were tested."""
+    """A group, and the verdict on its member that was read, which is corrected for all that were tested."""
 
     group: Group
-    row: ClaimResult
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on the two."""
-        return self.row.verdict
+    verdict: Verdict
 
     @property
     def is_tested(self) -> bool:
@@ -150,11 +144,6 @@ class TestedGroup(NamedTuple):
     def untested_count(self) -> int:
         """Number of models of the group of which nothing is known after the test."""
         return 0 if self.is_tested else 1 + len(self.group.near)
-
-    @property
-    def is_related(self) -> bool:
-        """Whether the two share ancestry."""
-        return self.verdict.is_related
 
 
 @dataclass(frozen=True)
@@ -202,12 +191,12 @@ def identify_adapters(
     return results
 
 
-def _judge(adapter: Adapter, entry: Entry, options: Options) -> ClaimResult:
-    claim = Claim(entry.model, None, NAMED)
-    outcome = catch_as_verdict(
-        lambda: judge_on(adapter, claim, locate_entry(entry, options.local_hub), options), *VERDICTS
-    )
-    return outcome if isinstance(outcome, ClaimResult) else ClaimResult(claim, outcome)
+def _judge(adapter: Adapter, entry: Entry, options: Options) -> Verdict:
+    try:
+        source = locate_entry(entry, options.local_hub)
+        return judge_on(adapter, Claim(entry.model, None, NAMED), source, options).verdict
+    except VERDICTS as error:
+        return error_as_verdict(error)
 
 
 def group_models(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:

@@ -30,9 +30,8 @@ from hf_lineage.source.options import Options
 from hf_lineage.source.rows import weights_of
 
 MOST = 4  # models of an index whose weights are read for one model
-PART = 0.3
-"""The least cosine of the differences of a model and of a relative from the base whose weights are read: of several
-parents of a blend each shares so much."""
+# The least cosine of the differences of a model and of a relative from the base whose weights are read: of several
+PART = 0.3  # parents of a blend each shares so much
 
 
 def _with_parents(report: Report, entries: Sequence[Entry]) -> Report:

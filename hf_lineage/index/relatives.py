@@ -54,23 +54,17 @@ class Declaration(NamedTuple):
 Arc = tuple[int, int]  # a node from which another comes, and that other
 
 
-def declarations(members: Sequence[Member]) -> Iterator[Declaration]:
-    """Yield every claim of some models, but for those on themselves."""
-    places = {plain_name(member.name): at for at, member in enumerate(members)}
-    for child, member in enumerate(members):
+def declarations(tests: PairTests) -> Iterator[Declaration]:
+    """Yield every claim, but for those on themselves; the folder at the path of a base may only bear a claim out."""
+    places = {plain_name(member.name): at for at, member in enumerate(tests.members)}
+    folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
+    for child, member in enumerate(tests.members):
         for claim in member.claims:
             base = places.get(plain_name(claim.base))
+            at = folders.get(os.path.normpath(Path.cwd() / claim.base)) if base is None else None
+            verdict = tests.verdict(at, child) if at is not None and at != child else None
             if base != child:
-                yield Declaration(child, base, claim)
-
-
-def in_folders(tests: PairTests, declared: Sequence[Declaration]) -> Iterator[Declaration]:
-    """Yield the same claims; one on no model is joined to the folder at that path, which may only bear it out."""
-    folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
-    for one in declared:
-        at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
-        verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
-        yield one._replace(base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
+                yield Declaration(child, at if verdict and verdict.code in (*FAMILY, Code.PART) else base, claim)
 
 
 @dataclass

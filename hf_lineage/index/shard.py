@@ -76,8 +76,8 @@ def _projection(size: int) -> Array:
 
 
 KEYS, MODELS = ".safetensors", ".jsonl"  # ends of the names of the two files of a shard
-SIZE, MOST_ROWS, AT_ONCE = BITS // 8, 2**22, 2**12
-"""Bytes of a key; models of a shard; keys that are read at a time, a megabyte, which stays in a processor's cache."""
+SIZE, MOST_ROWS = BITS // 8, 2**22  # bytes of a key, and models of a shard
+AT_ONCE = 2**12  # keys that are read at a time: a megabyte stays in a processor's cache
 LARGEST_HEADER, LONGEST_NAME, LONGEST_LINE = 2**14, 2**12, 2**15  # bytes
 
 

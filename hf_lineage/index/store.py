@@ -22,8 +22,7 @@ from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
 KEYS, SIGNATURES = "keys", "signatures"  # the folders of an index
-SMALL, MANY = 2**22, 1000
-"""Bytes of a file of keys below which it is joined to others, and how many there are when the next model is added."""
+SMALL, MANY = 2**22, 1000  # bytes below which a file of keys is joined to others, when there are more than so many
 LARGEST_SIGNATURE = 2**30  # bytes of a signature that is fetched
 
 

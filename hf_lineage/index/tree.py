@@ -58,15 +58,11 @@ class Tree:
     alpha: float
 
 
-def criteria(path: str) -> Criteria:
-    """Return the criteria by which two models are of one family."""
-    return Criteria(alpha=ALPHA, paths=(path,))
-
-
-def grow(members: Sequence[Member], path: str, criteria: Criteria) -> Tree:
+def grow(members: Sequence[Member], path: str, criteria: Criteria | None = None) -> Tree:
     """Return the tree of some models, along one path that all their signatures have."""
+    criteria = criteria or Criteria(alpha=ALPHA, paths=(path,))
     tests = PairTests(members, path, criteria)
-    declared = list(relatives.in_folders(tests, list(relatives.declarations(members))))
+    declared = list(relatives.declarations(tests))
     home = relatives.families_of(tests, declared)
     edges: list[Edge] = []
     families: list[tuple[str, ...]] = []
@@ -154,7 +150,6 @@ def _declared_edge(tests: PairTests, declared: Sequence[Declaration], parent: st
 
 
 def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
-    """Return the sketches of a family, all aligned to the model that most others are alike to."""
     paths = [tests.members[at].signature.paths[tests.path] for at in own]
     middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
     layers = len(paths[middle].trace)

@@ -90,8 +90,8 @@ def shorten_path(name: str) -> str:
     return f"./{(Path(name).resolve() if only_dots else path).name}"
 
 
-def spell_name(name: str, start: Path | None) -> str:
-    """Return a name as a command has it that is run in the folder `start`, or anywhere.
+def spell_name(name: str, start: Path | None = Path()) -> str:
+    """Return a name as a command has it that is run in the folder `start`, by default the working one, or anywhere.
 
     Of a path the last part is left alone where the way leads over /, or further than from org/model to other/model.
 
@@ -134,11 +134,6 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
     return value
 
 
-def spell_here(name: str) -> str:
-    """Return how a name is written in the working directory."""
-    return spell_name(name, Path())
-
-
 def spelling_in_folder(report: Report) -> Write:
     """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
     folder = report.source.folder if report.source and report.source.remote is None else None
@@ -152,7 +147,7 @@ def against(model: RepoRef, options: Options, base: str) -> str:
     return printable(f"hf-lineage check {model.typed_name} {shlex.join(words)}")
 
 
-def of_claim(report: Report, row: ClaimResult, write: Write = spell_here) -> str:
+def of_claim(report: Report, row: ClaimResult, write: Write = spell_name) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
     words = ["hf-lineage", "check", _model(write(model), commit, report.options)]
@@ -161,7 +156,7 @@ def of_claim(report: Report, row: ClaimResult, write: Write = spell_here) -> str
     return _type_words([*words, *_options(report.options, write)], report.options)
 
 
-def of_report(report: Report, *further: str, write: Write = spell_here) -> str:
+def of_report(report: Report, *further: str, write: Write = spell_name) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
     model = _model(write(report.model), report.commit, report.options)
     models = dict.fromkeys(_pin(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]

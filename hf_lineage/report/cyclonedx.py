@@ -63,12 +63,13 @@ def _model(report: Report) -> Component:
 
 
 def _ancestor(row: ClaimResult, part: str) -> Component:
-    """Return a base, identified by the weights at the level at which the test rejects independence."""
+    """Return a base, identified by the weights at the level, 1 - p, at which the test rejects independence."""
     hub, about = hub_name(row.claim.base), f"base {row.claim.base} {part}".rstrip()
     name = hub or PurePath(row.claim.base).name or row.claim.base
     component = _component(name, hub if row.base_commit else None, row.base_commit, about, row.licence)
     component.components.update(_files(f"{about} ", digests(row.base_folder)))
-    if (level := confidence(row)) is not None:
+    if (p_value := wording.p_value(row)) is not None:
+        level = (1 - Decimal(f"{p_value:.6g}")).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()
         method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
         identity = Identity(field=IdentityField.NAME, confidence=level, methods=[method])
         component.evidence = ComponentEvidence(identity=[identity])
@@ -141,13 +142,6 @@ def ancestors(report: Report, part: str = "") -> list[ClaimResult]:
         return is_base, -(share or 0.0), -(best.comparison.score if best else 0.0)
 
     return sorted(verified.values(), key=distance)
-
-
-def confidence(row: ClaimResult) -> Decimal | None:
-    """Return 1 - p, the level at which the test rejects independence, rounded down; None where nothing was tested."""
-    if (p_value := wording.p_value(row)) is None:
-        return None
-    return (1 - Decimal(f"{p_value:.6g}")).quantize(Decimal("0.0001"), ROUND_DOWN).normalize()
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:

@@ -28,14 +28,8 @@ COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}  # mark -> its c
 MEANING = sentences("tree")["meaning"]
 
 
-@dataclass(frozen=True)
-class TreeRow:
-    """One model, or an unknown ancestor."""
-
-    name: str
-    depth: int
-    edge: Edge | None  # to the node above it; None for a root
-    further: tuple[Edge, ...] = ()  # to others: the further parents of a merge, and what is declared and not borne out
+# A model or an unknown ancestor: name, depth, the edge to the node above it (None for a root), and edges to others: the
+TreeRow = tuple[str, int, Edge | None, list[Edge]]  # further parents of a merge, and what is declared and not borne out
 
 
 def rows(tree: Tree) -> Iterator[TreeRow]:
@@ -51,7 +45,7 @@ def _below(tree: Tree, name: str, depth: int, edge: Edge | None, placed: set[str
     if name in placed:
         return
     placed.add(name)
-    yield TreeRow(name, depth, edge, tuple(one for one in tree.edges if one.child == name and one is not edge))
+    yield name, depth, edge, [one for one in tree.edges if one.child == name and one is not edge]
     for one in tree.edges:
         if one.parent == name and one.mark not in CLAIMS:
             yield from _below(tree, one.child, depth + 1, one, placed)
@@ -154,50 +148,37 @@ MARKS = {  # code of a verdict -> the evidence of an edge; any other code judged
     Code.PART: Mark.IN_PART,
     Code.UNRELATED: Mark.CONTRADICTED,
 }
+# Order in which bases are drawn if there are too many: other names never push out what the weights contradict.
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
-"""Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """The models that a report knows, those that others come from first."""
-
-    nodes: tuple[Node, ...]
-    left_out: int  # number of bases and parts of the model that are not drawn
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """Every line of the picture."""
-        return tuple(edge for node in self.nodes for edge in node.edges)
 
 
 def figure(report: Report) -> Markup:
     """Return the picture of a report with the same in words; nothing of two models: the verdict says it all."""
-    family = family_of(report)
-    if len(family.nodes) < 3 or any(row.model for row in report.rows):
+    nodes, left_out = draw_family(report)
+    if len(nodes) < 3 or any(row.model for row in report.rows):
         return Markup()
-    sentences = []
-    for edge in family.edges:
+    sentences, edges = [], [edge for node in nodes for edge in node.edges]
+    for edge in edges:
         relation = f"declared: {printable(edge.relation, 40)}" if edge.relation else ""
         direction = "" if edge.directed or edge.mark in CLAIMS else "direction not known"
         parts = ", ".join(filter(None, (edge.mark.value, printable(edge.way, 300), direction, relation)))
         sentences.append(f"{printable(edge.child, 200)} from {printable(edge.parent, 200)}: {parts}")
-    dashed = {edge.mark in CLAIMS for edge in family.edges}
+    dashed = {edge.mark in CLAIMS for edge in edges}
     caption = ["Solid lines: the weights confirm it."] if False in dashed else []
     caption += ["Dashed lines: declared or named, but the weights do not confirm it."] if True in dashed else []
     caption.append("Weights do not tell which model came first.")
-    if family.left_out:
-        caption.append(f"{family.left_out} more are not drawn; the list below has all of them.")
+    if left_out:
+        caption.append(f"{left_out} more are not drawn; the list below has all of them.")
     return fill(
         "family.html.j2",
-        picture=picture(family.nodes, f"Family tree of {printable(report.model, 200)}", "; ".join(sentences)),
+        picture=picture(nodes, f"Family tree of {printable(report.model, 200)}", "; ".join(sentences)),
         caption=" ".join(caption),
         sentences=[f"{sentence}." for sentence in sentences],
     )
 
 
-def family_of(report: Report) -> Family:
-    """Return the models of a report: its bases, relatives, and itself."""
+def draw_family(report: Report) -> tuple[list[Node], int]:
+    """Return the models of a report, those that others come from first, and how many bases and parts are left out."""
     parts = list(dict.fromkeys(row.part for row in report.rows))
     subjects = {part: f"{report.model}: {part}" if part and parts[1:] else report.model for part in parts[:MOST]}
     rows = [row for row in report.rows if row.part in subjects]
@@ -209,7 +190,7 @@ def family_of(report: Report) -> Family:
         for one in report.relatives[: max(MOST - len(bases), 1)]
     ]
     left_out = len({row.claim.base.casefold() for row in report.rows}) - len(bases) + len(parts) - len(subjects)
-    return Family(tuple(_nodes(edges, list(subjects.values()))), left_out)
+    return list(_nodes(edges, list(subjects.values()))), left_out
 
 
 def _edge(row: ClaimResult, child: str) -> Edge:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import ClaimResult, Finding
@@ -61,8 +60,7 @@ def describe_relation(derivation: Derivation, row: ClaimResult, _report: Report)
     return Finding("Relation", wording.about(row), (sentence,), values=values, brief=brief)
 
 
-@dataclass(frozen=True)
-class Maker:
+class Maker(NamedTuple):
     """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
@@ -73,16 +71,15 @@ class Maker:
 
 
 def _late(module: str, name: str) -> Callable[..., Finding | None]:
-    """Return a function of a module that is imported on demand: it describes what few claims or reports have."""
     return lambda *about: getattr(import_module(f"{__package__}.{module}"), name)(*about)
 
 
 OF_CLAIM = (
     Maker("strict", lambda row: row.verdict.strict, _late("executed", "describe_strict"), "strict"),
     Maker("descent", lambda row: row.verdict.is_related and not row.verdict.trace, describe_descent),
-    Maker("adapter", lambda row: row.verdict.trace, _late("units", "describe_adapter"), "adapter"),
-    Maker("merge", lambda row: row.parent, _late("merges", "describe_parent"), "parent"),
-    Maker("units", lambda row: row.verdict.unit_comparison, _late("units", "describe_units"), "units"),
+    Maker("adapter", lambda row: row.verdict.trace, _late("contributions", "describe_adapter"), "adapter"),
+    Maker("merge", lambda row: row.parent, _late("contributions", "describe_parent"), "parent"),
+    Maker("units", lambda row: row.verdict.unit_comparison, _late("contributions", "describe_units"), "units"),
     Maker("equal", lambda row: row.verdict.equal, _late("executed", "describe_equal")),
     Maker("executed", lambda row: row.verdict.executed, _late("executed", "describe_executed"), "executed"),
     Maker("relation", lambda row: row.derivation, describe_relation, "relation_seen"),
@@ -90,9 +87,9 @@ OF_CLAIM = (
     Maker("unmet", lambda row: row.unmet, _late("executed", "describe_unmet"), "unmet", absent=[]),
 )
 OF_REPORT = (  # both in the order in which reports print findings
-    Maker("blend", lambda report: report.blended, _late("merges", "describe_shares"), "blend"),
-    Maker("parts", lambda report: report.parts, _late("units", "describe_parts")),
-    Maker("merge", lambda report: [row for row in report.rows if row.parent], _late("merges", "describe_merge")),
+    Maker("blend", lambda report: report.blended, _late("contributions", "describe_shares"), "blend"),
+    Maker("parts", lambda report: report.parts, _late("contributions", "describe_parts")),
+    Maker("merge", lambda report: [row for row in report.rows if row.parent], _late("contributions", "describe_merge")),
     Maker("waiver", lambda report: report.policy, _late("executed", "describe_policy"), "policy"),
 )
 

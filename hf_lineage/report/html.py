@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,23 +24,14 @@ from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
 from hf_lineage.signature.values import Origin
 
 
-class Tile(NamedTuple):
-    """One number: its picture is empty where there is none."""
-
-    name: str
-    figure: str
-    picture: Markup | str
-    meaning: str
-
-
-def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
-    """Yield the numbers that decided, each with what it means."""
+def tiles(report: Report, row: ClaimResult) -> Iterator[tuple[str, str, Markup | str, str]]:
+    """Yield the numbers that decided: name, figure, picture if there is one, and what it means."""
     if trace := row.verdict.trace:
         by_chance = "How often the adapter of an independent model would fit the base as well by chance."
-        yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
+        yield "p-value", f"{trace.p_value:.3g}", "", by_chance
         read = len({*trace.layers})
         layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
-        yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
+        yield "Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}."
         return
     if (evidence := wording.best(row)) is None:
         return
@@ -50,7 +42,7 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
         f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
-    yield Tile("Score", score, page.score_bar(null), around)
+    yield "Score", score, page.score_bar(null), around
     bar, means = "", "Not measured: a stored signature holds no hidden units."
     if inherited:
         start, end = (f"{end:.0%}" for end in inherited.interval)
@@ -58,11 +50,11 @@ def tiles(report: Report, row: ClaimResult) -> Iterator[Tile]:
         counterpart = "of what the model's hidden units write has a counterpart in the base; more than"
         bar = page.share_bar(inherited.share, inherited.interval)
         means = f"{between}{counterpart} {report.options.min_share:.0%} is required."
-    yield Tile("Inherited", share, bar, means)
-    by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
-    yield Tile("p-value", p_value, "", by_chance)
+    yield "Inherited", share, bar, means
+    by_chance = "How often independent models would score as high by chance."
+    yield "p-value", p_value, "", by_chance
     layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
-    yield Tile("Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner.")
+    yield "Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner."
 
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:
@@ -76,21 +68,8 @@ def figures(row: ClaimResult) -> tuple[str, str, str]:
     return score, share, p_value
 
 
-HINTS = (  # ends of sentences that tell those who run the command something, which a page leaves out
-    "; --budget full reads all layers",
-    "; --no-cache reads the weights again",
-    "; --no-cache reads the weights",
-    "; if you are the publisher, add --policy own",
-)
-
-
-def without_hint(sentence: str) -> str:
-    """Return a sentence without what it tells those who run the command.
-
-    >>> without_hint("the signature comes from the cache; --no-cache reads the weights again")
-    'the signature comes from the cache'
-    """
-    return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)
+# The end of a sentence that tells something to those who run the command, which a page leaves out.
+HINT = re.compile(r"; (if you are the publisher, add )?--[^;]*$")
 
 
 def is_shown_apart(finding: Finding) -> bool:
@@ -105,7 +84,7 @@ def show(finding: Finding, name: str = "", explain: bool = False) -> Markup:
         label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
         value = bar.value if bar.clear else None  # no bar where its interval is too wide
         bars.append((bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)))
-    sentences = [without_hint(one) for one in (*finding.sentences, *finding.details)]
+    sentences = [HINT.sub("", one) for one in (*finding.sentences, *finding.details)]
     shape = {"named": name, "explain": explain, "bars": bars, "sentences": sentences}
     return page.fill("finding.html.j2", finding=finding, **shape)
 
@@ -189,7 +168,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
         "findings": [
             (one.title, show(one, f"claim {number + 1}, ", explain)) for one in findings if is_shown_apart(one)
         ],
-        "remarks": list(dict.fromkeys(without_hint(one.removeprefix(about).removeprefix(model)) for one in remarks)),
+        "remarks": list(dict.fromkeys(HINT.sub("", one.removeprefix(about).removeprefix(model)) for one in remarks)),
         "of_model": commit_of_model(report, row),
         "of_base": commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
@@ -246,7 +225,7 @@ def render(report: Report, explain: bool = False) -> str:
         claims=claims,
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         undeclared=texts()[Code.UNDECLARED],
-        remarks=[without_hint(remark) for remark in remarks],
+        remarks=[HINT.sub("", remark) for remark in remarks],
         limits=verdicts.describe_limits(report),
         models=models if several else (),
         command=repeat,

@@ -1,4 +1,7 @@
-"""A report for machines: one JSON object that `schema.json` describes, also the record beside a card."""
+"""A report for machines: one JSON object that `schema.json` describes, also the record beside a card.
+
+An in-toto Statement v1 has it as its predicate, to be signed; docs/attestation/v5 describes that.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts, wording
-from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
+from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report, state_all
 
 SCHEMA_VERSION = 5  # raised when a key changes its meaning or goes away; new keys may come at any time
 TAKEN = ("alpha", "permutations", "seed", "min_share", "paths", "budget", "strict", "subfolder", "as_class")
@@ -32,6 +35,7 @@ OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_s
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
 SCHEMA = Path(__file__).with_name("schema.json")
 RECORD = "lineage/claims.json"  # the JSON report beside a model card
+PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
 
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
@@ -83,7 +87,7 @@ def _of_no_run(value: Any) -> Any:
     return [_of_no_run(item) for item in value] if isinstance(value, list) else value
 
 
-def document(report: Report, write: command.Write = command.spell_here) -> dict[str, Any]:
+def document(report: Report, write: command.Write = command.spell_name) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
     options, declared = report.options, []
     for claim in report.declared:
@@ -162,7 +166,6 @@ def _interval(inherited: InheritedShare) -> dict[str, Any]:
 
 
 def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
-    """Return the keys that reports and claims have alike: word, code, whether it is verified, and advice."""
     return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
 
 
@@ -209,3 +212,41 @@ def _distributions(evidence: Evidence) -> dict[str, Any]:
         of_models = {"threshold": empirical.threshold, "p_value": evidence.p_value if undecided else None}
         of_models |= {"source": empirical.source, "scores": dict(empirical.scores)}
     return {"permutation_null": of_permutations, "empirical_null": of_models}
+
+
+def render_statement(report: Report, _explain: bool = False) -> str:
+    """Return the unsigned statement; NothingToCompare for what has no files of weights."""
+    types = {"_type": "https://in-toto.io/Statement/v1", "subject": subjects(report), "predicateType": PREDICATE_TYPE}
+    return encode(types | {"predicate": publish_report(report)})
+
+
+def subjects(report: Report) -> list[dict[str, Any]]:
+    """Return the files that hold the weights, as resource descriptors of in-toto; raise as `render_statement` does."""
+    repo = _repository(report)
+    files = sorted(weight_files(repo))
+    return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in files]
+
+
+def render_predicate(report: Report, _explain: bool = False) -> str:
+    """Return the statement without its subjects, which `actions/attest` takes as predicate."""
+    _repository(report)
+    return encode(publish_report(report))
+
+
+def checksums(report: Report, _explain: bool = False) -> str:
+    r"""Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums.
+
+    The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
+    `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
+    """
+    lines = [f"# {printable(one)}.".replace(" ", "\N{NO-BREAK SPACE}") for one in state_all(command.public(report))]
+    lines += (f"{subject['digest']['sha256']}  {subject['name']}" for subject in subjects(report))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _repository(report: Report) -> RepoRef:
+    if report.source is None:
+        raise NothingToCompare(
+            f"{printable(report.model, 200)} is a stored signature, but a statement is about files; name the model"
+        )
+    return report.source

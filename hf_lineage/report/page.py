@@ -135,7 +135,6 @@ def score_bar(null: PermutationNull) -> Markup:
 
 
 def _place(value: float, axis: tuple[float, float], stop: float, start: float = LEFT) -> float:
-    """Return where a value lies if an axis leads from one pixel to another."""
     low, high = axis
     return start + (value - low) / ((high - low) or 1) * (stop - start)
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import yaml
@@ -31,11 +31,7 @@ HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
 
 
-class Place(NamedTuple):
-    """A file, as a relative reference, and the line in it, counted from 1; None if it is not known."""
-
-    uri: str
-    line: int | None
+Place = tuple[str, int | None]  # a file, as a relative reference, and the line in it from 1 on; None if not known
 
 
 def render(report: Report, _explain: bool = False) -> str:
@@ -73,9 +69,9 @@ def _result(report: Report, row: ClaimResult, found_at: Sequence[Place]) -> dict
     verdict, best, code = row.verdict, wording.best(row), row.verdict.code
     passed = row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
     locations = []
-    for place in found_at:
-        region = {} if place.line is None else {"region": {"startLine": place.line}}
-        at = {"artifactLocation": {"uri": place.uri, "uriBaseId": "%SRCROOT%"}, **region}
+    for uri, line in found_at:
+        region = {} if line is None else {"region": {"startLine": line}}
+        at = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}, **region}
         locations.append({"physicalLocation": at})
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
     score = None if best is None else best.comparison.score
@@ -113,7 +109,7 @@ def places(report: Report) -> list[list[Place]]:
     files = [(CARD,) if row.claim.sources == NAMED else row.claim.sources for row in report.rows]
     lines = {file: _lines(source, file) for file in {file for some in files for file in some}}
     return [
-        [Place(quote(os.fsencode((folder / file).as_posix())), lines[file].get(row.claim.base)) for file in some]
+        [(quote(os.fsencode((folder / file).as_posix())), lines[file].get(row.claim.base)) for file in some]
         for row, some in zip(report.rows, files, strict=True)
     ]
 

@@ -104,23 +104,6 @@ def null_sentences(evidence: Evidence) -> Iterator[str]:
         yield f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}{decides}"
 
 
-def p_explained(evidence: Evidence) -> str:
-    """Return in plain words how the p-value came about, as a sentence behind others; empty where nothing is to tell."""
-    null, tries = evidence.permutation, len(evidence.permutation.scores)
-    if evidence.first is not null:
-        return ""
-    least = f"the smallest value that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
-    reasons = ["several paths are tested"] if null.p_over_paths != null.p_value else []
-    reasons += [f"reading may stop after each of {evidence.analyses} tests"] if evidence.analyses > 1 else []
-    reasons += ["a second test, of the hidden units, may follow"] if evidence.further else []
-    if not reasons or evidence.p_value == 1:
-        return f" It is {least}." if least else ""
-    times = f"{evidence.p_value / null.p_value:.3g}"
-    grown = "doubled" if times == "2" else f"multiplied by {times}"
-    why = " and ".join(reasons)
-    return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; p is {grown}, because {why}."
-
-
 def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:
     """Yield for each pair of layers: both numbers, their cosine, the partner's inherited share, both concentrations."""
     comparison = evidence.comparison

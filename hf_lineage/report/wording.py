@@ -45,7 +45,8 @@ def line(row: ClaimResult) -> tuple[str, ...]:
     """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
     evidence, p, share = best(row), p_value(row), inherited_share(row)
     figures = "-" if share is None else f"{share:.0%}", "-" if p is None else f"{p:.3g}"
-    return about(row), score(evidence) if evidence else "-", *figures, row.verdict.label
+    score = f"{evidence.comparison.score:.3f}" if evidence else "-"
+    return about(row), score, *figures, row.verdict.label
 
 
 def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
@@ -63,7 +64,8 @@ def cells(row: ClaimResult) -> Iterator[tuple[str, ...]]:
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].label
         first = (base, declared) if number == 0 else ("", "")
-        yield *first, path, score(evidence), print_share(evidence), f"{evidence.p_value:.3g}", words
+        score = f"{evidence.comparison.score:.3f}"
+        yield *first, path, score, print_share(evidence), f"{evidence.p_value:.3g}", words
     if equal := row.verdict.equal:
         yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
     if comparison := row.verdict.unit_comparison:
@@ -79,11 +81,6 @@ def bar_cells(bar: Bar) -> tuple[str, ...]:
 def about(row: ClaimResult) -> str:
     """Return the base of a row, or its model where several are compared with one, and the folder that it is about."""
     return printable(row.model or row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
-
-
-def score(evidence: Evidence) -> str:
-    """Return the lineage score as it is printed."""
-    return f"{evidence.comparison.score:.3f}"
 
 
 def print_share(measured: Evidence | unit_comparison.UnitComparison) -> str:
@@ -137,8 +134,8 @@ def inherited_share(row: ClaimResult) -> float | None:
 
 def figures(evidence: Evidence) -> str:
     """Return score, share and p-value of one path."""
-    share_text = share(evidence)
-    return f"score {score(evidence)}, {f'{share_text} inherited, ' if share_text else ''}p = {evidence.p_value:.3g}"
+    inherited = f"{text} inherited, " if (text := share(evidence)) else ""
+    return f"score {evidence.comparison.score:.3f}, {inherited}p = {evidence.p_value:.3g}"
 
 
 def remarks(report: Report) -> Iterator[str]:

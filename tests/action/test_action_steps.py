@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
-from hf_lineage.report.intoto import PREDICATE_TYPE
+from hf_lineage.report.json import PREDICATE_TYPE
 from tests import github, hostile
 from tests.cli.test_process import committed
 from tests.github import PYTHON, ROOT, SHELL, action, installed, run_action

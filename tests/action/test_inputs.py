@@ -302,7 +302,7 @@ def test_a_folder_that_is_called_like_a_base_or_the_model_is_neither(tmp_path, m
 
 @pytest.mark.parametrize(("patch", "message"), [
     ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
-    ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+    ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.run_check = broken",
      "not enough memory"),
 ])  # fmt: skip
 def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options, extract
-from hf_lineage.checking.result import NAMED, ClaimResult
-from hf_lineage.claims.sources import Claim
 from hf_lineage.cli import identified as identification
-from hf_lineage.cli.identified import BASES_FORMATS, describe_near
+from hf_lineage.cli.identified import BASES_FORMATS
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.index.identify import AdapterBases, Group, TestedGroup, identify
@@ -88,10 +86,9 @@ def entry(name):
 
 def bases(name="org/base", observed=4.0):
     traced, gone = judge_trace(trace(observed), Criteria()), Verdict(Code.NO_BASE, f"{name} is gone")
-    claim = Claim("org/base", None, NAMED)
     tested = (
-        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), ClaimResult(claim, traced)),
-        TestedGroup(Group(entry(f"x/{name}"), ()), ClaimResult(claim, gone)),
+        TestedGroup(Group(entry(name), (entry("near/0"), entry("near/1"))), traced),
+        TestedGroup(Group(entry(f"x/{name}"), ()), gone),
     )
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
@@ -111,10 +108,15 @@ def test_nobody_is_told_to_have_trained_on_a_base_of_a_weak_trace_or_without_a_t
 
 
 def test_who_was_not_tested_is_named_up_to_five_then_counted_and_stays_in_line():
-    one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
-    assert describe_near(Group(entry("a"), ())) == ""
-    assert describe_near(one) == "a/b is near it by its keys, and was not tested"
-    assert describe_near(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
-    assert describe_near(hostile).isprintable()
+    verdict = judge_trace(trace(4.0), Criteria())
+
+    def told(near):
+        tested = (TestedGroup(Group(entry("a"), tuple(map(entry, near))), verdict),)
+        text = BASES_FORMATS["text"]([replace(bases(), tested=tested)], None)
+        return " ".join(text.split())
+
+    assert "not tested: a/b " in told(["a/b"])
+    assert "does not say which one; near it by keys, and not tested: 1, 2, 3, 4, 5 and 2 more" in told("1234567")
+    assert ("near it by keys" in told([]), told([HOSTILE]).isprintable()) == (False, True)
     _, *lines = BASES_FORMATS["text"]([bases(HOSTILE)], None).splitlines()
     assert all((len(line) <= 80 or "mmmm" in line) and line.isprintable() for line in lines)

@@ -83,7 +83,7 @@ def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open
     assert (shown.code, max(map(len, shown.out.splitlines())) <= 80) == (0, True)
     told = shown.sentences
     assert "Made with acme/llama-base or with a near relative of it; the trace does not say which one" in told
-    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in told
+    assert "near it by keys, and not tested: fern/llama-finetune-a, fern/llama-finetune-b" in told
     assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in told
     assert "each for those near it: 1; not tested: 1; p is corrected for 2" in told
 

@@ -115,13 +115,13 @@ def test_near_relatives_are_one_group_for_which_a_model_of_the_hub_stands(catalo
 
 def test_the_base_of_an_adapter_is_found_by_its_trace_also_where_it_declares_another(catalogue):
     result = bases(catalogue)
-    assert [one.group.entry.model for one in result.tested if one.is_related] == ["acme/llama-base"]
+    assert [one.group.entry.model for one in result.tested if one.verdict.is_related] == ["acme/llama-base"]
     assert (result.tests, result.width) == (len(result.tested), (96,))
     trace = result.tested[0].verdict.trace
     assert (trace.p_value * result.tests <= 0.01, trace.permutations) == (True, 1999)
     result = bases(catalogue, "magpie/llama-lora-liar")
     assert result.tested[0].group.entry.model == "acme/llama-base"
-    assert [one.group.entry.model for one in result.tested if one.is_related] == ["otter/llama-independent"]
+    assert [one.group.entry.model for one in result.tested if one.verdict.is_related] == ["otter/llama-independent"]
 
 
 def test_an_adapter_that_cannot_be_tested_and_a_model_that_is_gone_have_reasons(signatures, tmp_path):

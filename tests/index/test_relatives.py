@@ -25,7 +25,7 @@ def test_claims_are_joined_to_their_bases_direct_edges_and_name_the_root(tests):
     assert set(tests.verdicts) == {(0, 1)}
     claims = tuple(Claim(base, None, ("README.md",)) for base in ("ACME/gpt2-base", "fern/gpt2-finetune-a", "org/gone"))
     members = [tests.members[0], replace(tests.members[1], claims=claims)]
-    joined = [(one.child, one.base, one.claim.base) for one in declarations(members)]
+    joined = [(one.child, one.base, one.claim.base) for one in declarations(replace(tests, members=members))]
     assert joined == [(1, 0, "ACME/gpt2-base"), (1, None, "org/gone")]
     assert relatives.root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
     assert list(relatives.orient(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
@@ -38,5 +38,5 @@ def test_a_declared_name_is_joined_to_a_folder_only_where_the_weights_agree(test
     folders = ("/base", "/child", "/elsewhere", "/other")
     members = [replace(one, folder=folder) for one, folder in zip(tests.members, folders, strict=True)]
     members[1] = replace(members[1], claims=claims)
-    joined = relatives.in_folders(replace(tests, members=members), list(declarations(members)))
+    joined = declarations(replace(tests, members=members))
     assert [one.base for one in joined] == [0, None, None, None]

@@ -8,7 +8,7 @@ from hf_lineage.checking.result import NAMED
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.index.tree import Edge, Mark
 from hf_lineage.report import FORMATS
-from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides, family_of, figure, picture, rows
+from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides, draw_family, figure, picture, rows
 from tests.pages import report
 from tests.report import families
 from tests.report.families import tree
@@ -16,7 +16,9 @@ from tests.whole import assert_names_are_text
 
 
 def lines(made):
-    return [(edge.parent, edge.child, edge.mark.value, edge.way) for edge in family_of(made).edges]
+    return [
+        (edge.parent, edge.child, edge.mark.value, edge.way) for node in draw_family(made)[0] for edge in node.edges
+    ]
 
 
 def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share():
@@ -26,7 +28,7 @@ def test_every_parent_of_a_merge_is_marked_for_what_weights_say_with_its_share()
         ("free/three", "org/merge", "contradicted", ""),
         ("gone/four", "org/merge", "not judged", ""),
     ]
-    *bases, model = family_of(families.merge()).nodes
+    *bases, model = draw_family(families.merge())[0]
     assert [node.words for node in bases] == [
         "verified, 70% of the merge", "verified, 30% of the merge", "contradicted", "not judged"
     ]  # fmt: skip
@@ -45,16 +47,16 @@ def test_a_relative_from_an_index_and_each_adapter_have_a_line_of_their_own():
         ("org/base", "org/adapters: style", "verified", "97% inherited"),
         ("org/base", "org/adapters: other-style", "contradicted", ""),
     ]
-    words = [node.words for node in family_of(families.adapters()).nodes]
+    words = [node.words for node in draw_family(families.adapters())[0]]
     assert words == ["", "verified, 97% inherited", "contradicted"]
 
 
 def test_of_many_bases_those_that_weights_contradict_are_drawn_others_counted():
     bases = (families.related(f"org/base-{number}") for number in range(11))
     crowd = report(*bases, families.unrelated("free/liar"), model="org/merge")
-    drawn = family_of(crowd)
-    assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
-    assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
+    drawn, left_out = draw_family(crowd)
+    assert [node.name for node in drawn][-2:] == ["free/liar", "org/merge"]
+    assert (len(drawn), left_out) == (MOST + 1, 4)
     assert "4 more are not drawn; the list below has all of them." in figure(crowd)
 
 
@@ -64,7 +66,7 @@ def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
         assert figure(report(alone)) == ""
     drawn = lines(report(families.unread("ORG/model"), one))
     assert drawn == [("org/base", "org/model", "verified", "97% inherited")]
-    assert len(family_of(report(one, other)).nodes) == 2, "names that differ in case alone are one model"
+    assert len(draw_family(report(one, other))[0]) == 2, "names that differ in case alone are one model"
     rows = (one, families.unread("org/base"), families.related("org/other"))
     for several in (rows, rows[::-1]):  # what is verified does not stand for what else is said of the same base
         assert ("org/base", "org/model", "not judged", "") in lines(report(*several))
@@ -72,9 +74,9 @@ def test_there_is_no_picture_of_one_claim_nor_a_line_from_a_model_to_itself():
 
 def test_rows_stand_right_of_their_parents_and_name_no_folder_nor_verify_what_is_not():
     for made in (families.merge, families.nearer, families.adapters):
-        family = family_of(made())
-        places = {node.name: (node.depth, at) for at, node in enumerate(family.nodes)}
-        for edge in family.edges:
+        nodes, _ = draw_family(made())
+        places = {node.name: (node.depth, at) for at, node in enumerate(nodes)}
+        for edge in (edge for node in nodes for edge in node.edges):
             assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
     rows = (families.related(f"/srv/secret/{name}", sources=NAMED) for name in ("one", "two"))
     page = FORMATS["html"](report(*rows, model="/home/me/model"), False)
@@ -94,11 +96,13 @@ def test_names_in_the_picture_are_text(window, tmp_path):
 
 
 def test_every_model_has_one_row_and_what_no_weights_bear_out_is_said_of_it():
-    *_, liar = drawn = list(rows(tree()))
-    assert [row.name for row in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
-    assert [row.depth for row in drawn] == [0, 1, 2, 1, 0]
-    further = [besides(edge) for edge in liar.further]
-    assert further == ["declares org/base: contradicted", "declares gone/base: declared only"]
+    *_, (*_, further) = drawn = list(rows(tree()))
+    assert [name for name, *_ in drawn] == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
+    assert [depth for _, depth, *_ in drawn] == [0, 1, 2, 1, 0]
+    assert [besides(edge) for edge in further] == [
+        "declares org/base: contradicted",
+        "declares gone/base: declared only",
+    ]
 
 
 def test_a_line_without_weights_behind_it_is_dashed_and_a_long_name_cut():

@@ -17,7 +17,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS, html
-from hf_lineage.report.html import HINTS, Commit, commit_of_base, commit_of_model, show, without_hint
+from hf_lineage.report.html import HINT, Commit, commit_of_base, commit_of_model, show
 from hf_lineage.report.page import VIRIDIS, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
@@ -66,7 +66,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
         "VERIFIED inherited Shares weights with org/base",
         "Score 0.970 1 means the same weights. On the 128 test coordinates alone this pair scores ",
         "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
-        "p-value 0.001 How often independent models would score as high by chance. It is the smallest value that 999 ",
+        "p-value 0.001 How often independent models would score as high by chance. ",
         f"Commit of the model {'a' * 40}",
         f"Commit of the base {'b' * 40}",
         "Relation finetune Declared in README.md",
@@ -165,7 +165,7 @@ def test_hostile_names_are_shown_as_what_they_are():
 
 def shown(*rows, **settings):
     """Name -> number and meaning of each tile of the first claim."""
-    return {tile.name: (tile.figure, tile.meaning) for tile in html.tiles(report(*rows, **settings), rows[0])}
+    return {name: (figure, why) for name, figure, _, why in html.tiles(report(*rows, **settings), rows[0])}
 
 
 def test_tiles_are_of_the_path_that_decided_and_layers_out_of_all_if_unread():
@@ -179,7 +179,7 @@ def test_tiles_are_of_the_path_that_decided_and_layers_out_of_all_if_unread():
 def test_any_finding_has_its_tables_its_bars_and_its_sentences():
     tables = (Table("few", ("A", "B"), (("<x>", "1"),)), Table("many", ("A",), (("y",),) * 12))
     picture = Bars((Bar("<b>", 0.5, 0.4, 0.6),), "what <it> shows")
-    finding = Finding("Toy", sentences=(f"one thing{HINTS[0]}",), tables=tables, picture=picture)
+    finding = Finding("Toy", sentences=("one thing; --budget full reads all layers",), tables=tables, picture=picture)
     page = show(finding, "claim 1, ")
     assert ('aria-label="claim 1, few"' in page, page.count("<details>")) == (True, 1)
     assert ("<dt>&lt;b&gt;</dt>" in page, "what &lt;it&gt; shows</figcaption>" in page) == (True, True)
@@ -190,9 +190,9 @@ def test_any_finding_has_its_tables_its_bars_and_its_sentences():
     assert 'class="share"' in clear
     assert 'class="share"' not in unclear, "a bar has its interval and nothing else where that is too wide"
     assert "M0 7H200" in unclear
-    for hint in HINTS:  # what only the command line can do is left out, at the end alone
-        assert without_hint(f"it was read{hint}") == "it was read"
-        assert without_hint(f"it was read{hint}, or not") == f"it was read{hint}, or not"
+    for hint in ("; --no-cache reads the weights", "; if you are the publisher, add --policy own"):
+        assert HINT.sub("", f"it was read{hint}") == "it was read", "what only the command line can do is left out"
+        assert HINT.sub("", f"it was read{hint}; or not") == f"it was read{hint}; or not", "at the end alone"
 
 
 A, B = "a" * 40, "b" * 40

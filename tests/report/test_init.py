@@ -88,8 +88,8 @@ def test_an_error_without_bound_is_null_and_a_path_of_few_layers_not_called_earl
 def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path):
     toy = 'return f"{len(report.rows)} claim, explained: {explain}\\n"'
     (tmp_path / "toy_format.py").write_text(f"def render(report, explain):\n    {toy}\n")
-    with_toy = 'from hf_lineage.report import FORMATS, Format\nFORMATS["toy"] = Format("toy_format")\n'
-    with_toy += "from hf_lineage.cli import main\nraise SystemExit(main())"
+    with_toy = "from hf_lineage.report import FORMATS, NAMES\nimport toy_format\nFORMATS['toy'] = toy_format.render\n"
+    with_toy += "NAMES.append('toy')\nfrom hf_lineage.cli import main\nraise SystemExit(main())"
     files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
     asked = [f"--output={form}={file}" for form, file in files.items()]
     command = [sys.executable, "-c", with_toy, "check", hub / "fern/child", "--local-hub", hub, "--format", "toy"]

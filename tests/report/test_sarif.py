@@ -9,7 +9,7 @@ from hf_lineage import Options, check
 from hf_lineage.checking.report import Report
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.report import FORMATS
-from hf_lineage.report.sarif import Place, places
+from hf_lineage.report.sarif import places
 from tests import pages
 from tests.models import card, edit_json, tiny_llama
 from tests.pages import measured, report, row
@@ -99,18 +99,18 @@ def places_of(tmp_path, monkeypatch):
 
 def test_each_claim_is_at_its_line_of_every_file_and_no_path_of_this_machine(places_of, tmp_path, monkeypatch):
     card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
-    assert [place.line for (place,) in places_of(card)] == [4, 5]
-    assert places_of("---\nlicense: mit\n---\n", "org/a") == [[Place("a%20model/README.md", None)]]
+    assert [line for ((_, line),) in places_of(card)] == [4, 5]
+    assert places_of("---\nlicense: mit\n---\n", "org/a") == [[("a%20model/README.md", None)]]
     edit_json(tmp_path / "a model/adapter_config.json", base_model_name_or_path="org/a")
     (tmp_path / "a model/mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
     (found,) = places_of(CARD)
     lines = (("README.md", 2), ("adapter_config.json", 1), ("mergekit_config.yml", 2))
-    assert found == [Place(f"a%20model/{file}", line) for file, line in lines]
+    assert found == [(f"a%20model/{file}", line) for file, line in lines]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert places_of(CARD)[0][0] == Place("README.md", 2)
+    assert places_of(CARD)[0][0] == ("README.md", 2)
 
 
 @pytest.mark.parametrize("rest", ["* * *: [", "\t- {", "key: &a [*a]\n" * 3, "'"])
 def test_what_follows_the_metadata_does_not_matter(places_of, rest):
-    assert places_of(f"{CARD}{rest}") == [[Place("a%20model/README.md", 2)]]
+    assert places_of(f"{CARD}{rest}") == [[("a%20model/README.md", 2)]]
