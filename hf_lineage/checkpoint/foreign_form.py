@@ -20,8 +20,7 @@ from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import slots
 from hf_lineage.architecture.schema import Factorization, as_sets
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import LFS_POINTER
-from hf_lineage.checkpoint.tensor import TensorInfo, single
+from hf_lineage.checkpoint.tensor import LFS_POINTER, TensorInfo, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp

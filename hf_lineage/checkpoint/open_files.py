@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.class_tensors import older
-from hf_lineage.checkpoint.foreign import PICKLES, read_header, wrapping
 from hf_lineage.checkpoint.formats.modules import ENDS, FLOATS, SETTINGS, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
-from hf_lineage.checkpoint.weight_files import WeightFiles
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, StoredTensor, TensorInfo, as_stored
+from hf_lineage.checkpoint.weight_files import PICKLES, WeightFiles, read_header, wrapping
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.weight_files import foreign_model
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.stored import Memory, StoredRows
-from hf_lineage.checkpoint.tensor import widen
+from hf_lineage.checkpoint.tensor import Memory, StoredRows, widen
 
 Array = NDArray[np.float32]
 Matrix = NDArray[np.float64]

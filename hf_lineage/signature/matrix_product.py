@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hf_lineage.checkpoint.stored import StoredRows
+from hf_lineage.checkpoint.tensor import StoredRows
 from hf_lineage.signature.arrays import Scratch, Tensor, dots, on_device, on_host, zeros
 from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.recipe import Array, Recipe, Vector

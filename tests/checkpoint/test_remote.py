@@ -18,8 +18,7 @@ from safetensors.torch import load_file
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import RangeList, RemoteCheckpoint
-from hf_lineage.checkpoint.stored import header
-from hf_lineage.checkpoint.tensor import DTYPES
+from hf_lineage.checkpoint.tensor import DTYPES, header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.repo import resolve

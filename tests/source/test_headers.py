@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.weight_files import foreign_model
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import read_config
 from hf_lineage.source.headers import headers, read_headers

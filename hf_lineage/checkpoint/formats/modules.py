@@ -10,8 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Decode
-from hf_lineage.checkpoint.stored import Memory, StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Memory, StoredTensor, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})

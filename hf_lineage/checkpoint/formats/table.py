@@ -13,8 +13,7 @@ from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
 from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import StoredTensor, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
 

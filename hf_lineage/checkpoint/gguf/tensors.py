@@ -17,8 +17,7 @@ from hf_lineage.checkpoint.formats.grid import E2M1
 from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import open_ranged
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored, single
+from hf_lineage.checkpoint.tensor import ByRows, StoredTensor, TensorInfo, as_stored, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
 from hf_lineage.files.safetensors import Stamp
 from hf_lineage.hub.repo import RepoRef

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.checkpoint.onnx.header import KINDS, VARINTS, OnnxGraph, OnnxNode, OnnxTensor
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.checkpoint.tensor import DTYPES, StoredTensor, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.safetensors import Stamp
 

@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 
 from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read_pickle
-from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES
+from hf_lineage.checkpoint.tensor import DTYPES, LFS_POINTER, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp

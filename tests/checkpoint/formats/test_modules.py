@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from hf_lineage.checkpoint.formats import modules
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, as_stored
+from hf_lineage.checkpoint.tensor import DTYPES, StoredTensor, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil

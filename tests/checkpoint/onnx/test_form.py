@@ -13,10 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
-from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
 from hf_lineage.checkpoint.onnx.form import name_tensors, onnx_form, read_graph
-from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.checkpoint.weight_files import foreign_model, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import read_config

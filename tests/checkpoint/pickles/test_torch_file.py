@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.foreign import read_header
 from hf_lineage.checkpoint.pickles import torch_file, values
 from hf_lineage.checkpoint.pickles.torch_file import torch_header
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
+from hf_lineage.checkpoint.weight_files import read_header
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.models import Trap
 
