@@ -10,8 +10,8 @@ from typing import Any
 from hf_lineage.architecture.class_tensors import older
 from hf_lineage.checkpoint.formats.modules import ENDS, FLOATS, SETTINGS, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.tensor import DTYPES, WIDER, StoredTensor, TensorInfo, as_stored
-from hf_lineage.checkpoint.weight_files import PICKLES, WeightFiles, read_header, wrapping
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, StoredTensor, TensorInfo, as_stored, header
+from hf_lineage.checkpoint.weight_files import PICKLES, WeightFiles, wrapping
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
@@ -75,7 +75,10 @@ def _tensors(
     stored: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():
-        for name, tensor in read_header(file, path, shown):
+        read: Any = header
+        if file.endswith(PICKLES):
+            from hf_lineage.checkpoint.pickles.torch_file import torch_header as read
+        for name, tensor in read(path, shown):
             if name in stored:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             stored[name], holder[name] = tensor, file

@@ -1,18 +1,16 @@
-"""The choice of the form that a repository is read from, and of its files where transformers would load none."""
+"""The form that a repository is read from, and its weight files: what transformers would load, or likely ones."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hf_lineage.architecture.config_checks import of_diffusers
 from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
-from hf_lineage.checkpoint.tensor import StoredTensor, header
 from hf_lineage.errors import (
     ONE_FILE,
     Ambiguous,
@@ -36,17 +34,18 @@ SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft
 DEEPEST, LISTED = 3, 6  # wrappers inside each other, and names of files in a message, at most
 ENDS = (".gguf", ".onnx")  # the ends of the names of files in foreign forms
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DIFFUSERS = "diffusion_pytorch_"  # the prefix of these names in a folder that diffusers wrote
+INDICES = (INDEX, DIFFUSERS + INDEX)
+PART, PICKLED_PART = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")  # in the folder itself
+NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
+RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")  # transformers prefers such parts
+PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
+"""Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
 
 
-class Layout(NamedTuple):
-    """The files of a model that transformers does not find by itself, and a sentence about them."""
-
-    files: tuple[str, ...]
-    note: str
-
-
-def unusual(repo: RepoRef) -> Layout | None:
-    """Return the files that hold the model, None if there are none; raise where it is unclear which, or one is lost."""
+def _unusual(repo: RepoRef) -> WeightFiles | None:
+    """Return files that transformers does not find, None if there are none; raise if it is unclear which they are."""
     names = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
     files = [name for name in names if name.endswith(".safetensors")]
     if not files and repo.allow_pickle:
@@ -78,7 +77,7 @@ def unusual(repo: RepoRef) -> Layout | None:
         note = f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
     elif variant := re.fullmatch(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors", files[0]):
         note = f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
-    return Layout(tuple(files), note)
+    return WeightFiles(repo, tuple(files), note=note)
 
 
 def _join(files: Collection[str]) -> str:
@@ -124,25 +123,6 @@ def nameable(file: str) -> bool:
     return file.endswith(ENDS)
 
 
-def read_header(file: str, path: Path, name: str) -> Iterable[tuple[str, StoredTensor]]:
-    """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `name`."""
-    if file.endswith(PICKLES):
-        from hf_lineage.checkpoint.pickles.torch_file import torch_header
-
-        return torch_header(path, name)
-    return header(path, name)
-
-
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-DIFFUSERS = "diffusion_pytorch_"  # the prefix of these names in a folder that diffusers wrote
-INDICES = (INDEX, DIFFUSERS + INDEX)
-PART, PICKLED_PART = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")  # in the folder itself
-NAMED = "transformers_weights"  # the key of `config.json` with which transformers loads another file than these two
-RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")  # transformers prefers such parts
-PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
-"""Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
-
-
 @dataclass(frozen=True)
 class WeightFiles:
     """The files of a repository that hold its weights, found once."""
@@ -151,12 +131,12 @@ class WeightFiles:
     files: tuple[str, ...]  # the files that transformers reads; none where the model is read in a foreign form
     index: Mapping[str, str] = field(default_factory=dict)  # tensor -> file, by the index; empty if there is none
     foreign: ForeignForm | None = None  # None where the files are as transformers saves them
-    layout: Layout | None = None  # files that are read although transformers loads none; None where there are others
+    note: str = ""  # a sentence about files that are read although transformers loads none; empty for others
 
     @property
     def doubt(self) -> str:
         """Why weights that do not fit their class need not be damaged, as they need not be the model; else empty."""
-        return (self.foreign.doubt if self.foreign else "") or (self.layout.note if self.layout else "")
+        return (self.foreign.doubt if self.foreign else "") or self.note
 
     def list_read(self) -> list[str]:
         """Return the names of the files that are read."""
@@ -165,7 +145,7 @@ class WeightFiles:
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
         repo, foreign, read = self.repo, self.foreign, self.list_read()
-        notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
+        notes: tuple[str, ...] = (self.note,) if self.note else ()
         if foreign and foreign.remark:
             notes += (foreign.remark.format(printable(read[0], 200)),)
         if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
@@ -179,7 +159,7 @@ class WeightFiles:
             left = f"{printable(', '.join(unread), 1000)} may hold weights too and {'were' if unread[1:] else 'was'}"
             return (*notes, f"{printable(read[0], 200)} was read, {how}; {left} not read")
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-        loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
+        loads = "" if self.note else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
         return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
 
 
@@ -218,8 +198,8 @@ def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
     if repo.allow_pickle and repo.offers(PICKLED[1]):
         repo.fetch(PICKLED[1])
         return _shards(repo, repo.read_json(PICKLED[1]) or {}, PICKLED[1], PICKLED_PART)
-    if layout := unusual(repo):
-        return WeightFiles(repo, layout.files, layout=layout)
+    if unusual := _unusual(repo):
+        return unusual
     if other := other_format(repo):
         raise NothingToCompare(other)
     raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")

@@ -26,7 +26,7 @@ from hf_lineage.signature import extract
 from tests.checkpoint.conftest import FIRST, SECOND, same
 from tests.checkpoint.formats.test_bitsandbytes import FOUR, four_bits
 from tests.checkpoint.formats.test_gptq import AWQ, awq
-from tests.checkpoint.test_stored import LIES
+from tests.checkpoint.test_tensor import LIES
 from tests.invoking import COMMAND, lineage, process
 from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, tiny_llama
 from tests.quantizing import BASE, opened, repacked

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from hf_lineage.checkpoint import foreign_form
-from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, decode_text
+from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import OPEN_FILES, Stamp
@@ -214,7 +214,7 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
             if count > MOST_TEXTS:
                 what = f"a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}"
                 raise HeaderError(f"has {what}; do not trust it")
-            return tuple(decode_text(reader.take(reader.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+            return tuple(reader.text(reader.number("<Q")) for _ in range(count)) if kind == TEXT else ()
     return ()
 
 
@@ -237,13 +237,13 @@ class _Reader(BoundedReader):
         length = self.number("<Q")
         if length > LONGEST_NAME:
             raise HeaderError(f"has a name of {length} bytes; do not trust it")
-        return decode_text(self.take(length))
+        return self.text(length)
 
     def value(self, kind: int) -> Any:
         """Return the value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
-            return self.skip(length) if length > LONGEST_TEXT else decode_text(self.take(length))
+            return self.skip(length) if length > LONGEST_TEXT else self.text(length)
         if kind in SCALARS:
             return self.number(SCALARS[kind])
         if kind != LIST:

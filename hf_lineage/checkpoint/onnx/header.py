@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign_form import HeaderError, decode_text
+from hf_lineage.checkpoint.foreign_form import HeaderError
 from hf_lineage.checkpoint.tensor import DTYPES
 
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one text, and of all
@@ -104,8 +104,8 @@ class Walker:
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
-        """Return a text."""
-        return decode_text(self.content(value))
+        """Return a text; bytes that are not UTF-8 are replaced."""
+        return self.content(value).decode(errors="replace")
 
     def content(self, value: Value) -> bytes:
         """Return the bytes of a short field."""

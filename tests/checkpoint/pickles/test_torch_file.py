@@ -14,7 +14,6 @@ import torch
 from hf_lineage.checkpoint.pickles import torch_file, values
 from hf_lineage.checkpoint.pickles.torch_file import torch_header
 from hf_lineage.checkpoint.tensor import Memory
-from hf_lineage.checkpoint.weight_files import read_header
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.models import Trap
 
@@ -193,5 +192,5 @@ def test_no_more_is_read_than_a_tensor_and_a_pickle_is_known_by_its_name(file):
     tracemalloc.stop()
     assert most < 2**19
     blob = file.rename(file.with_name("blob"))
-    _, (name, tensor) = read_header("pytorch_model.bin", blob, "org/model")
+    _, (name, tensor) = torch_header(blob, "org/model")
     assert (name, tensor.shape, tensor.dtype) == ("small", (2**10,), "F32")
