@@ -33,12 +33,6 @@ def not_decoded(how: str) -> NothingToCompare:
     return NothingToCompare(f"the weights are stored {how}; {INSTEAD}")
 
 
-def is_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-    """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
-    packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
-    return not (packed and config.get("quantization_config"))
-
-
 def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     """Return every stored tensor as itself; those of other formats, such as counters, cannot be read."""
     why = dict.fromkeys(FLOATS | CAST, "")

@@ -52,7 +52,7 @@ def tensors_of(
     packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in modules.FLOATS]
     ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
     other = (BY_METHOD.get(modules.method(config)) or next(ends, None)) if packed else None
-    if not (storage or other or modules.is_plain(stored, config)):
+    if packed and not other and config.get("quantization_config"):
         types = {tensor.dtype for tensor in stored.values()} - modules.FLOATS - modules.CAST
         forms = printable(", ".join(sorted(types)) or "F8", 200)
         why, scheme = ", and config.json does not say how", printable(modules.method(config), 50)

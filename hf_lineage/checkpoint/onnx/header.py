@@ -44,13 +44,65 @@ Value = int | Span  # a whole number, or the place of bytes: a float, a text, a 
 NOWHERE = Span(0, 0)
 
 
-class Walker:
-    """Walks over the messages of one file; raises HeaderError, or OSError if it cannot be read."""
+@dataclass(frozen=True)
+class OnnxTensor:
+    """A constant tensor of the graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int  # the number of its data type
+    form: str = RAW
+    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
+    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
+    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
+
+    @property
+    def size(self) -> int:
+        """The bytes that its numbers take; numbers of less than eight bits are packed."""
+        return -(-math.prod(self.shape) * BITS[self.kind] // 8)
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
+
+    kind: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
+    scope: str  # the module of PyTorch it comes from; empty if it is not given
+    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
+
+
+@dataclass
+class OnnxGraph:
+    """The graph of a file, with all graphs inside it."""
+
+    nodes: list[OnnxNode] = field(default_factory=list)
+    tensors: dict[str, OnnxTensor] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+
+
+def parse(stream: BinaryIO, size: int) -> OnnxGraph:
+    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    reader = Reader(stream, size)
+    graphs = reader.by_number(reader.whole)[7]
+    if len(graphs) != 1:
+        raise HeaderError("is not an ONNX file with one graph; have it saved again")
+    reader.graph.outputs = reader.read(graphs[0], 0)
+    return reader.graph
+
+
+class Reader:
+    """Walks over the messages of one file and keeps its graph; raises HeaderError, or OSError if it cannot be read."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._fields = self._text = 0
         self.whole = Span(0, size)  # the outermost message
+        self.graph = OnnxGraph()
 
     def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
         """Yield the number and the value of every field of a message."""
@@ -125,69 +177,6 @@ class Walker:
             if byte < 128:
                 return value & (2**64 - 1), position + count + 1
         raise HeaderError("is truncated or damaged: a number does not end; download it again")
-
-
-def _place(value: Value) -> Span:
-    if not isinstance(value, Span):
-        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
-    return value
-
-
-@dataclass(frozen=True)
-class OnnxTensor:
-    """A constant tensor of the graph."""
-
-    name: str
-    shape: tuple[int, ...]
-    kind: int  # the number of its data type
-    form: str = RAW
-    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
-    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
-    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
-
-    @property
-    def size(self) -> int:
-        """The bytes that its numbers take; numbers of less than eight bits are packed."""
-        return -(-math.prod(self.shape) * BITS[self.kind] // 8)
-
-
-@dataclass(frozen=True)
-class OnnxNode:
-    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
-
-    kind: str
-    domain: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
-    scope: str  # the module of PyTorch it comes from; empty if it is not given
-    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
-
-
-@dataclass
-class OnnxGraph:
-    """The graph of a file, with all graphs inside it."""
-
-    nodes: list[OnnxNode] = field(default_factory=list)
-    tensors: dict[str, OnnxTensor] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-
-
-def parse(stream: BinaryIO, size: int) -> OnnxGraph:
-    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
-    reader = _Reader(stream, size)
-    graphs = reader.by_number(reader.whole)[7]
-    if len(graphs) != 1:
-        raise HeaderError("is not an ONNX file with one graph; have it saved again")
-    reader.graph.outputs = reader.read(graphs[0], 0)
-    return reader.graph
-
-
-class _Reader(Walker):
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        super().__init__(stream, size)
-        self.graph = OnnxGraph()
 
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
         """Keep the nodes and tensors of a graph, and return the names of its outputs."""
@@ -267,3 +256,9 @@ class _Reader(Walker):
             values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
             values = values if form == RAW else self.numbers([span], SHORT)
         return replace(tensor, form=form, span=span, values=tuple(values))
+
+
+def _place(value: Value) -> Span:
+    if not isinstance(value, Span):
+        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
+    return value

@@ -89,24 +89,21 @@ class Values:
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
         """Return a value that depends on constants alone, None for any other; CheckpointError for what cannot be."""
         if name not in self._known:
-            node = self.makers.get(name)
-            self._known[name] = self._compute(node, depth) if node else None
+            node, info = self.makers.get(name), None
+            if node and node.kind in OPERATIONS and depth <= DEEPEST and len(node.inputs) <= MOST_INPUTS:
+                inputs = [self.find(value, depth + 1) for value in node.inputs if value]
+                known = [each for each in inputs if each is not None]
+                try:
+                    info = _operate(node, known) if known and len(known) == len(inputs) else None
+                except (ValueError, IndexError, TypeError, OverflowError) as error:
+                    what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
+                    raise CheckpointError(f"the ONNX graph computes {what}") from None
+            self._known[name] = info
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return the numbers of a short constant of whole numbers; none for any other value."""
         return self._tensors[name].values if name in self._tensors else ()
-
-    def _compute(self, node: OnnxNode, depth: int) -> TensorInfo | None:
-        if node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
-            return None
-        inputs = [self.find(value, depth + 1) for value in node.inputs if value]
-        known = [info for info in inputs if info is not None]
-        try:
-            return _operate(node, known) if known and len(known) == len(inputs) else None
-        except (ValueError, IndexError, TypeError, OverflowError) as error:
-            what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
-            raise CheckpointError(f"the ONNX graph computes {what}") from None
 
 
 def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., Array]) -> TensorInfo:
@@ -203,9 +200,7 @@ def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
             matrix, scale = sorted(inputs, key=lambda info: math.prod(info.shape), reverse=True)
             return affine(matrix, scale, None)
         case "Sub":
-            matrix, zero_point = inputs
-            return affine(matrix, None, zero_point)
+            return affine(first, None, inputs[1])
         case "Transpose":
-            (matrix,) = inputs
-            return transpose(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
+            return transpose(first, node.attributes.get("perm") or range(len(first.shape))[::-1])
     return first

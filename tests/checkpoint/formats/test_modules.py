@@ -1,5 +1,6 @@
 """Modules: what belongs to one quantized matrix, and which ones config.json leaves out."""
 
+import contextlib
 import re
 import time
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from hf_lineage.checkpoint.formats import modules
+from hf_lineage.checkpoint.formats.table import tensors_of
 from hf_lineage.checkpoint.tensor import DTYPES, StoredTensor, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
@@ -150,4 +152,5 @@ PACKED = PLAIN | {"packed": stored("I32", 2, 3)}
     ],
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
-    assert modules.is_plain(tensors, config) is recognised
+    with contextlib.nullcontext() if recognised else pytest.raises(NothingToCompare):
+        assert tensors_of(tensors, config).keys() == tensors.keys()
