@@ -50,7 +50,6 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 
 def _open_ranged(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
-    """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
     if all(map(repo.has, files)):
         return Checkpoint(*_tensors({file: (repo.locate(file), str(repo.path(file))) for file in files}, repo, config))
     from hf_lineage.checkpoint.remote import open_ranged

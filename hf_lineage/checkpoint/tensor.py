@@ -64,8 +64,7 @@ SMALL: dict[np.dtype[Any], _Small] = {
         ("F8_E4M3", np.int8, 20, 0x87F00000, 120, 480),
         ("F8_E5M2", np.int8, 21, 0x8FE00000, 112, 65536),
     )
-}
-"""The number formats that are widened by shifting bits: a third of NumPy's time for float16, a tenth for float8."""
+}  # the number formats that are widened by shifting bits: a third of NumPy's time for float16, a tenth for float8
 
 
 def widen(target: NDArray[np.float32], stored: NDArray[Any]) -> None:

@@ -62,7 +62,6 @@ def _read(repo: RepoRef) -> Tokens:
 
 
 def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the tokens of `tokenizer.json`, a mapping or a list of pieces with scores, and those that were added."""
     content = repo.read_json(file) or {}
     model, added = content.get("model"), content.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None

@@ -27,8 +27,7 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")  # loaded where 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")  # the ends of the names of files that torch.save wrote
 NO_WEIGHTS = re.compile(
     r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
-)
-"""Files beside a model that are not models."""
+)  # files beside a model that are not models
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")  # of any library
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")  # left by torch.compile, data-parallel training and peft

@@ -146,7 +146,6 @@ def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
 
 
 def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
-    """Return the name in memory of every stored tensor, and whether the loader makes something else of it."""
     transforms = get_model_conversion_mapping(model, _mapping(spec))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]

@@ -77,7 +77,6 @@ class Server:
         return {each.kind: list(each.arguments["input_ids"].shape) for each, _, _ in self._ran}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """Return how far the output moves when parts of these writers are held, by kind of input and sequence."""
         from hf_lineage.running.hooks import divergences, held_inputs
 
         values = {}

@@ -84,7 +84,6 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Parts) -> Matri
 
 
 def _state(name: str, stored: NDArray[Any]) -> State:
-    """Return the checked content of the JSON beside a matrix; raise CheckpointError if it is anything else."""
     try:
         content = json.loads(stored.tobytes())
         (rows, columns), block = content["shape"], content["blocksize"]

@@ -31,8 +31,7 @@ PACKINGS: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("auto_round:auto_gptq", "auto_round:gptq"), LESS_ONE),
     **dict.fromkeys(("auto_round", "auto_round:exllamav2", "auto_round:gptqmodel"), IN_FULL),
     **dict.fromkeys(("auto_round:auto_awq", "auto_round:awq"), GEMM),
-}
-"""The layout of a matrix by `packing_format`, in the words of GPTQ (how zero points are stored) and AWQ."""
+}  # the layout of a matrix by `packing_format`, in the words of GPTQ (how zero points are stored) and AWQ
 MARK, ENDS = (".qweight",), (".qzeros", ".scales", ".g_idx")
 METHODS = frozenset({"auto-round", "intel/auto-round"})
 

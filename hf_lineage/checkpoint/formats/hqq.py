@@ -23,8 +23,7 @@ DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
 BESIDE = (
     *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
-)
-"""Parts that are not needed to decode the matrix."""
+)  # parts that are not needed to decode the matrix
 ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
 MLX_BITS = (2, 3, 4, 5, 6, 8)
 
@@ -67,7 +66,6 @@ def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
 
 
 def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _StoredForm:
-    """Return the checked values of the small tensors beside a matrix; raise CheckpointError where they are invalid."""
     text = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:

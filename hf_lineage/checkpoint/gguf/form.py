@@ -181,7 +181,6 @@ def _rename(metadata: Mapping[str, Any], factorization: Factorization, plain: Ch
 
 
 def _aliases(name: str) -> Iterator[str]:
-    """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
     bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
     layer = INSIDE.fullmatch(bare)
     package = gguf()

@@ -83,7 +83,6 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
 
 
 def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> dict[str, StoredTensor]:
-    """Return the pieces that are read of a tensor: each expert by itself."""
     length, size = _row(tensor)
     dtype = PLAIN.get(tensor.kind, "U8")
     experts, *shape = tensor.shape if _is_stack(tensor) else (1, *tensor.shape)
@@ -96,7 +95,6 @@ def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> dict[str, Sto
 
 
 def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo]:
-    """Return a tensor as it is loaded and, of a stack, each expert by itself."""
     decode, codes, itemsize, refusal = _decoding(tensor.kind)
     shape = tensor.shape[1:] if _is_stack(tensor) else tensor.shape
     alone = {part: TensorInfo(shape, (part,), decode, itemsize, refusal, codes=codes) for part in parts}
@@ -218,8 +216,7 @@ KINDS: Mapping[str, Kind] = {
     "NVFP4": Kind(36, (4, 36), table(E2M1), 16, (0xFF, 0x77), one=NV_SCALES, rules={"reach": 1.6}),
     "TQ2_0": Kind(66, (0, 64), uniform(3), 256, (0x00, 0xAA)),
     "TQ1_0": Kind(54, (0, 52), uniform(3), 256),
-}
-"""Name of a type in llama.cpp -> its layout."""
+}  # name of a type in llama.cpp -> its layout
 
 
 def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:

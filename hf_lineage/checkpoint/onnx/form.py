@@ -79,7 +79,6 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
 
 
 def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
-    """Return the checkpoint in some graphs: matrices as (out, in) and, outside the layers, everything else."""
     tensors: dict[str, TensorInfo] = {}
     constants: dict[str, tuple[str, OnnxTensor]] = {}
     for before, (file, graph, weights, _) in graphs.items():
@@ -160,7 +159,6 @@ def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
 
 
 def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the configured numbers of query heads and of key/value heads; NothingToCompare where one is missing."""
     keys = next(iter(as_stacks(factorization.heads).values()))
     heads = next((count for key in keys if (count := setting(config, key)) is not None), None)
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)

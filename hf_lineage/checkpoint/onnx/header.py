@@ -220,7 +220,6 @@ class Reader:
         return self.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
 
     def _attribute(self, message: Value, depth: int, inner: list[str]) -> tuple[str, Any]:
-        """Return the name of an attribute and its value, None if it is not kept; add outputs of graphs to `inner`."""
         has = self.by_number(message)
         for graph in (*has[6], *has[11]):
             inner += self.read(graph, depth + 1)

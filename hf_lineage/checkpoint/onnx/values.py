@@ -49,7 +49,6 @@ def unpack_bits(content: Array, bits: int) -> Array:
 
 
 def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
     numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
     if tensor.kind in HALVES:
         numbers = unpack_bits(numbers.astype(np.uint8), 4)[: math.prod(tensor.shape)].reshape(tensor.shape)
@@ -149,7 +148,6 @@ def affine(
 
 
 def _broadcast_scales(shape: Shape, from_shape: Shape, axis: int, block: int) -> Callable[[Array], Array]:
-    """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(from_shape) == 1:
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]

@@ -26,8 +26,7 @@ PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # the name of a parameter in PyTorch
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
-)
-"""Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
+)  # suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
@@ -124,7 +123,6 @@ class _Search:
         return turned if alpha == 1 else combine([turned], turned.shape, lambda numbers: numbers * alpha)
 
     def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
-        """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""
         name = node.inputs[place] if place < len(node.inputs) else ""
         if not name:
             return None
@@ -133,7 +131,6 @@ class _Search:
         return info
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
-        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
         results = {*node.outputs}
         users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
         results |= {output for some in users.values() for user in some for output in user.outputs}
@@ -188,7 +185,6 @@ class _Search:
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 
     def _heads(self, node: OnnxNode, rows: int) -> int | None:
-        """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
         shape = self.values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
         joined = self.values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:

@@ -66,7 +66,6 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """Return the content of the pickle of an archive, and the places of its storages."""
     with zipfile.ZipFile(_BoundedFile(stream, size)) as archive:
         listed = archive.infolist()
         if archive.comment:
@@ -131,7 +130,6 @@ def _content(stream: BinaryIO, place: tuple[int, int]) -> bytes:
 
 
 def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
     magic, _, system, content, keys = (read_pickle(beginning, CALLS) for _ in range(5))
     if magic != 0x1950A86A20F9469CFC6C:
@@ -151,7 +149,6 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 def _views(content: Any) -> dict[str, _View]:
-    """Return the tensors among the items of a mapping; other items belong to no model."""
     if not isinstance(content, dict):
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}
