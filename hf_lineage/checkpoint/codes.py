@@ -30,9 +30,8 @@ ONE = 1.05  # steps by which a quantizer may clip, and a block's largest number 
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
-CUT, LOOSE = 2.0, 0.65
-"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
-scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
+CUT = 2.0  # how far a search for scales may leave a number beyond its grid, over the grid's width and a step of scales
+LOOSE = 0.65  # how far it may leave a block from its ends, over that width; half as far where one end is enough
 MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
 EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 

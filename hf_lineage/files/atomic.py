@@ -1,7 +1,6 @@
 """Atomic writing: a file is replaced in one step, so that no reader sees half of it and no crash leaves half of it.
 
-A link or a pipe of its name, which may come from a checkout, is replaced and never written through. The folder is
-opened first, so that all happens in this one folder.
+A link or a pipe of its name, which may come from a checkout, is replaced, in a folder that is opened once.
 """
 
 from __future__ import annotations

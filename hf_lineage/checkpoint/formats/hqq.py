@@ -1,14 +1,13 @@
 """HQQ, `scale x (integer - zero)`, and MLX, `scale x integer + bias`: integers with two numbers for each group.
 
-HQQ reads a matrix as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word where
-they have 3 bits; small tensors beside a matrix describe its storage. Source: hqq/core/{quantize,bitpack}.py.
+HQQ reads a matrix as groups, one below the other (`axis` 1) or side by side (0). See hqq/core/{quantize,bitpack}.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -28,30 +27,15 @@ ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
 MLX_BITS = (2, 3, 4, 5, 6, 8)
 
 
-class _StoredForm(NamedTuple):
-    shape: tuple[int, int]
-    group: int
-    axis: int
-    bits: int
-
-    @property
-    def grid(self) -> Grid:
-        """The matrix as groups, with the block that each scale is for."""
-        groups = math.prod(self.shape) // self.group
-        if self.axis == 1:
-            return Grid((groups, self.group), (1, self.group))
-        return Grid((self.group, groups), (self.group, 1))
-
-
 def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
     module.shape(".W_q", BYTES | WORDS)
-    stored = _check_stored(module.start, [module.first_parts.get(end) for end in DESCRIBED])
-    rows, columns = stored.grid.shape
-    dtypes, height = (WORDS, -(-rows // 10)) if stored.bits == 3 else (BYTES, -(-rows * stored.bits // 8))
+    shape, bits, grid = stored = _check_stored(module.start, [module.first_parts.get(end) for end in DESCRIBED])
+    rows, columns = grid.shape
+    dtypes, height = (WORDS, -(-rows // 10)) if bits == 3 else (BYTES, -(-rows * bits // 8))
     module.shape(".W_q", dtypes, (height, columns))
     for end in (".scale", ".zero"):
-        module.shape(end, SCALES, stored.grid.cells)
+        module.shape(end, SCALES, grid.cells)
     name = module.start
 
     def decode(parts: Parts) -> Matrix:
@@ -59,13 +43,14 @@ def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
         if _check_stored(name, described) != stored:
             raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
         values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
-        return stored.grid.decode(planes(packed, stored.bits, high_first=True), *values).reshape(stored.shape)
+        return grid.decode(planes(packed, bits, high_first=True), *values).reshape(shape)
 
     unbound = "HQQ moves its zero points in search of a smaller error"
-    return module.tensor(stored.shape, (".W_q", ".scale", ".zero", *DESCRIBED), decode, unbound)
+    return module.tensor(shape, (".W_q", ".scale", ".zero", *DESCRIBED), decode, unbound)
 
 
-def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _StoredForm:
+def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> tuple[tuple[int, int], int, Grid]:
+    """Return the shape and the bits of a matrix, and it as groups, by the checked small tensors beside it."""
     text = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
@@ -80,7 +65,9 @@ def _check_stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Store
     whole = all(type(size) is int and 0 < size < 2**31 for size in sizes) and len(shape) == 2 and len(group) == 1
     if not whole or axis not in ([0], [1]) or math.prod(shape) % group[0]:
         raise CheckpointError(f"{text} does not say its shape and its groups; have the weights saved again")
-    return _StoredForm((shape[0], shape[1]), group[0], axis[0], BITS[packing_name])
+    size, groups = group[0], math.prod(shape) // group[0]
+    grid = Grid((groups, size), (1, size)) if axis == [1] else Grid((size, groups), (size, 1))
+    return (shape[0], shape[1]), BITS[packing_name], grid
 
 
 HQQ = Format("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, hqq_matrix, describing_ends=DESCRIBED, inert=BESIDE)

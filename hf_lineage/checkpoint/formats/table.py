@@ -1,4 +1,4 @@
-"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name."""
+"""Storage formats: the table of those that are decoded, and of those that are known and refused by name."""
 
 from __future__ import annotations
 

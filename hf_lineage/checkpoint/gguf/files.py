@@ -26,12 +26,10 @@ LABEL = re.compile(
     r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",
     re.IGNORECASE,
 )
-SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
-"""The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
+SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}  # end of a quantization's name -> its precision; else 3
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 LARGEST_HEADER = 2**26  # bytes: several times the longest vocabulary
-MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
-"""Texts are items that are kept: four times as many as the largest vocabulary has."""
+MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20  # texts are items that are kept
 LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12  # bytes of a name, of a kept text; numbers of a list
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
 ALIGNMENT = "general.alignment"

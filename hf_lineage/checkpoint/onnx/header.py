@@ -1,7 +1,7 @@
-"""The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
+"""The graph of an ONNX file and the places of the numbers of its tensors, parsed with bounds, as the file is untrusted.
 
-Fields have the numbers of `onnx.proto`, in the encoding of https://protobuf.dev/programming-guides/encoding. Weights
-are stepped over, so that a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
+Fields have the numbers of `onnx.proto`, encoded as https://protobuf.dev/programming-guides/encoding says. Weights are
+stepped over, so that memory holds the graph alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one te
 VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
 MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
-RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
-"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
+RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"  # how numbers are held
 LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
 KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
 KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}

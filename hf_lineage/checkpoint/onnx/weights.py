@@ -1,8 +1,7 @@
 """The weights of an ONNX graph by the names of their modules, and the matrices that it multiplies with.
 
-The operation that multiplies with a matrix tells its layout; see ONNX Runtime's `docs/ContribOperators.md`. It has its
-own name where the exporter left it one, or that of a module: in the name of the operation, in PyTorch's metadata, or in
-that of the bias that is added. Operations that lead to no output of the graph do not count.
+The operation tells the layout of its matrix (ONNX Runtime's `docs/ContribOperators.md`). A matrix has the name that the
+exporter left, or that of a module: in the operation's name, in PyTorch's metadata, or in that of the bias added to it.
 """
 
 from __future__ import annotations

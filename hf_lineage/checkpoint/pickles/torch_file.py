@@ -66,7 +66,8 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    with zipfile.ZipFile(_BoundedFile(stream, size)) as archive:
+    bounded: Any = _BoundedFile(stream, size)
+    with zipfile.ZipFile(bounded) as archive:
         listed = archive.infolist()
         if archive.comment:
             raise DamagedError("it is an archive with a comment, and torch writes none")
@@ -84,20 +85,11 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     return content, {entry.filename.removeprefix(start): _place(stream, entry, size) for entry in inside}
 
 
-class _BoundedFile(io.RawIOBase):
+class _BoundedFile:
     """A file that is read in parts no larger than the list of entries may be."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream, self._size = stream, size
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
+        self._stream, self._size, self.seek, self.tell = stream, size, stream.seek, stream.tell
 
     def read(self, size: int = -1) -> bytes:
         left = self._size - self.tell()
