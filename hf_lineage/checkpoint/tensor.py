@@ -35,18 +35,6 @@ WIDER = {DTYPES["F64"]: np.uint64, DTYPES["F32"]: np.uint32, DTYPES["BF16"]: np.
 """Formats with numbers that float16 lacks -> integers of their size, which order bit patterns by magnitude."""
 
 
-def without_smallest(numbers: NDArray[Any]) -> None:
-    """Write 0 for the numbers that float16 does not hold, in place."""
-    integers = WIDER.get(numbers.dtype)
-    if integers is None:
-        return
-    sizes = numbers.view(integers)
-    sign = integers(1) << integers(8 * numbers.itemsize - 1)
-    lost = (sizes & ~sign) <= np.array(2.0**-25, numbers.dtype).view(integers)  # numbers up to this size are 0 there
-    if lost.any():
-        sizes[lost] = 0
-
-
 class _Small(NamedTuple):
     """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""
 
@@ -207,8 +195,12 @@ class StoredTensor:
         buffer = memory.take(self.size)
         read_into(self.file, self.start, buffer.data, self.stamp)
         numbers = buffer.view(DTYPES[self.dtype]).reshape(self.shape)
-        if self.halved:
-            without_smallest(numbers)
+        if self.halved and (integers := WIDER.get(numbers.dtype)):
+            sizes, sign = numbers.view(integers), integers(1) << integers(8 * numbers.itemsize - 1)
+            # Numbers up to this size are 0 in float16.
+            lost = (sizes & ~sign) <= np.array(2.0**-25, numbers.dtype).view(integers)
+            if lost.any():
+                sizes[lost] = 0
         return numbers
 
 

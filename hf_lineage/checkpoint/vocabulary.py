@@ -31,8 +31,7 @@ class SharedTokens:
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
     """Return the tokens that two models share, given the rows of their embeddings; raise where files do not tell."""
     repos = base, candidate
-    models = [foreign_model(repo) for repo in repos]
-    listed = [model.tokens() if model else None for model in models]
+    listed = [model.tokens() if model else None for model in map(foreign_model, repos)]
     both = zip(repos, listed, strict=True)
     files = [{file for file in (*READERS, *PIECES) if own is None and repo.offers(file)} for repo, own in both]
     equal = any(base.sha256(file) == candidate.sha256(file) for file in sorted(files[0] & files[1]))

@@ -114,8 +114,7 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
         with contextlib.suppress(FileNotFoundError):
             mode = folder.status(name).st_mode
             permissions = stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
-    new = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
-    place = os.open(folder.path_of(temporary), new, 0o666, dir_fd=at)
+    place = os.open(folder.path_of(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o666, dir_fd=at)
     try:
         with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file
             if permissions is not None:

@@ -31,7 +31,7 @@ TYPE = ".weight_format"
 def four_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
     end = next(end for end in STATES if end in module.parts)
-    shape, block, nested_block, _ = _state(module.start, module.first_parts[end])
+    shape, block, nested_block = _state(module.start, module.first_parts[end])[:3]
     numbers = math.prod(shape)
     module.shape(".weight", PACKED)
     if module.parts[".weight"].size != -(-numbers // 2):
@@ -100,8 +100,7 @@ def eight_bits(module: Module, _: Settings) -> TensorInfo:
         return Grid(shape, (1, shape[1])).decode_bytes(name, (stored, values))
 
     # The library rounds a matrix to float16, and scales it in that, before it rounds it: a slack of 0.3 steps.
-    ends = filled_ends(0, 0x80, 0x7F)
-    codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=0.3)
+    codes = Codes("INT8 of bitsandbytes", *filled_ends(0, 0x80, 0x7F), decode, uniform(256), (1, shape[1]), slack=0.3)
     return module.tensor(shape, (".weight", ".SCB"), decode, codes)
 
 

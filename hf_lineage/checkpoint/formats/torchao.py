@@ -41,8 +41,7 @@ def _of_bytes(library: str, module: Module, grid: Grid, ends: Sequence[str]) -> 
     decode = functools.partial(grid.decode_bytes, f"{module.start}{ends[1]}")
     dtype, scales = (module.parts[end].dtype for end in ends[:2])
     if dtype == "I8":
-        both = len(ends) > 2
-        codes = integers(f"INT8 of {library}", decode, 8, grid.block, scales, (0x80, 0x7F), both=both)
+        codes = integers(f"INT8 of {library}", decode, 8, grid.block, scales, (0x80, 0x7F), both=len(ends) > 2)
     else:
         codes = float_codes(f"FP8 of {library}", decode, dtype, grid.block, scales)
     return module.tensor(grid.shape, ends, decode, codes)

@@ -48,18 +48,12 @@ class GgufTensor(NamedTuple):
     start: int  # the position of its first byte in the file
 
 
-class GgufHeader(NamedTuple):
-    """The metadata and the descriptions of tensors that stand before the numbers of a file."""
-
-    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
-    tensors: tuple[GgufTensor, ...]
-
-
 class Head(NamedTuple):
     """The header of one file, and the requests and bytes that reading it took."""
 
-    header: GgufHeader
-    stamp: Stamp | None  # the state of the file; None for a file on the Hub
+    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
+    tensors: tuple[GgufTensor, ...]
+    stamp: Stamp | None = None  # the state of the file; None for a file on the Hub
     requests: int = 0
     downloaded: int = 0  # bytes that were downloaded
 
@@ -105,8 +99,8 @@ def read_head(repo: RepoRef, file: str) -> Head:
     if file not in repo.heads:
         downloads = Downloads()
         with _beginning(repo, file, downloads) as (stream, size, stamp):
-            header = parse(stream, size)
-        repo.heads[file] = Head(header, stamp, downloads.requests, downloads.downloaded)
+            head = parse(stream, size)
+        repo.heads[file] = Head(*head[:2], stamp, downloads.requests, downloads.downloaded)
     known: Head = repo.heads[file]
     return known
 
@@ -172,7 +166,7 @@ def _precision(file: str) -> tuple[int, int, str]:
     return int(digits[0]) if digits else 0, size, file
 
 
-def parse(stream: BinaryIO, size: int) -> GgufHeader:
+def parse(stream: BinaryIO, size: int) -> Head:
     """Return the header of a GGUF file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
     reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
     tensors, keys = reader.beginning()
@@ -196,7 +190,7 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
         what = f"its {misplaced.name} does not begin within the file"
         raise HeaderError(f"is truncated or damaged: {what}; download it again")
     short = {key: value for key, value in metadata.items() if value is not None}
-    return GgufHeader(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
+    return Head(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
 
 
 def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:

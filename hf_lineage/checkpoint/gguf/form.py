@@ -141,7 +141,7 @@ def gguf_form(repo: RepoRef) -> ForeignForm | None:
         return None
 
     def metadata() -> Mapping[str, Any]:
-        return read_head(repo, files[0]).header.metadata
+        return read_head(repo, files[0]).metadata
 
     def tokens() -> dict[str, int]:  # llama.cpp marks the first piece of a word, WordPiece all others
         texts: Iterable[str] = read_tokens(repo, files[0])

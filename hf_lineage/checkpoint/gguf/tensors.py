@@ -60,7 +60,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         opened.downloads.count(head.requests, head.downloaded)
         size = head.stamp.size if head.stamp else places[file].stat().st_size
         end, before = 0, ""
-        for tensor in sorted(head.header.tensors, key=lambda tensor: tensor.start):
+        for tensor in sorted(head.tensors, key=lambda tensor: tensor.start):
             length, block = _row(tensor)
             if tensor.start < end:
                 raise CheckpointError(f"{repo}: {file}: {tensor.name} overlaps {before}; do not trust the file")
@@ -68,15 +68,15 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         if end > size:
             what = f"is truncated: {before} ends at byte {end} of {size}; download it again"
             raise CheckpointError(f"{repo}: {file} {what}")
-        for tensor in head.header.tensors:
+        for tensor in head.tensors:
             if tensor.name in tensors:
                 text = printable(tensor.name, 200)
                 raise CheckpointError(f"{repo}: {text} is in two parts of the model; have them saved again")
             parts = _parts(tensor, places[file], head.stamp)
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
-    total = next(iter(heads.values())).header.metadata.get("split.tensors.count")
-    count = sum(len(head.header.tensors) for head in heads.values())
+    total = next(iter(heads.values())).metadata.get("split.tensors.count")
+    count = sum(len(head.tensors) for head in heads.values())
     if isinstance(total, int) and total != count:
         raise CheckpointError(f"{repo}: its parts hold {count} tensors of {total}; have them saved again")
     return opened.checkpoint(stored, tensors)
@@ -89,8 +89,7 @@ def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> dict[str, Sto
     row = tensor.shape[-1] if tensor.kind in PLAIN else tensor.shape[-1] // length * size
     whole = math.prod(shape) // length * size
     names = [f"{tensor.name}[{expert}]" for expert in range(experts)] if _is_stack(tensor) else [tensor.name]
-    starts = range(tensor.start, tensor.start + experts * whole, whole)
-    places = zip(names, starts, strict=True)
+    places = zip(names, range(tensor.start, tensor.start + experts * whole, whole), strict=True)
     return {name: StoredTensor(file, dtype, (*shape[:-1], row), start, stamp) for name, start in places}
 
 
