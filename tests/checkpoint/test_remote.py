@@ -25,7 +25,7 @@ from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import extract
 from tests.checkpoint.conftest import FIRST, SECOND, same
 from tests.checkpoint.formats.test_bitsandbytes import FOUR, four_bits
-from tests.checkpoint.formats.test_gptq import AWQ, awq
+from tests.checkpoint.formats.test_grouped import AWQ, awq
 from tests.checkpoint.test_tensor import LIES
 from tests.invoking import COMMAND, lineage, process
 from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, tiny_llama

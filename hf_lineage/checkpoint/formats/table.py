@@ -9,10 +9,8 @@ from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
-from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
-from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
-from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
-from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
+from hf_lineage.checkpoint.formats.grouped import AUTO_ROUND, AWQ, GPTQ, HQQ, MLX
+from hf_lineage.checkpoint.formats.scaled import BITNET, FP8, GPT_OSS, QUANTO, TORCHAO
 from hf_lineage.checkpoint.tensor import StoredTensor, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef

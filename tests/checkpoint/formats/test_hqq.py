@@ -10,7 +10,7 @@ from safetensors.numpy import load_file as numpy_file
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.formats.hqq import MLX_BITS
+from hf_lineage.checkpoint.formats.grouped import MLX_BITS
 from tests.checkpoint.conftest import words
 from tests.models import WEIGHTS, edit_json, spoil, tiny_llama
 from tests.quantizing import BASE, of_library, opened, put, repacked

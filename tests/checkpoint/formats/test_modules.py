@@ -13,7 +13,7 @@ from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.formats.table import tensors_of
 from hf_lineage.checkpoint.tensor import DTYPES, StoredTensor, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from tests.checkpoint.formats.test_fp8 import FP8, blocks
+from tests.checkpoint.formats.test_scaled import FP8, blocks
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, refused, repacked
 
