@@ -33,8 +33,7 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         config, note = with_file_beside(repo, config)
     checkpoint = _open_ranged(repo, weights.files, config)
     if prefix := wrapping(checkpoint.tensors):
-        what = "it was removed, but transformers does not"
-        checkpoint.notes += (f"the name of every tensor begins with {prefix}; {what}",)
+        checkpoint.notes += (f"every tensor's name begins with {prefix}; it was removed, but transformers does not",)
     known = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
     checkpoint.tensors = {name if (new := older(name)) in known else new: known[name] for name in known}
     if lost := sorted(set(weights.index) - set(checkpoint.stored)):

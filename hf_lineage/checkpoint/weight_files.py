@@ -68,8 +68,7 @@ def _unusual(repo: RepoRef) -> WeightFiles | None:
         raise Ambiguous(f"{repo}: it is not clear which file is the model: {what}. {instead}")
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
-        what = f"{len(group)} of {count} shards, {_join(group.values())}"
-        raise CheckpointError(f"{repo} has {what}; download the others")
+        raise CheckpointError(f"{repo} has {len(group)} of {count} shards, {_join(group.values())}; download the rest")
     files, shown = list(group.values()), printable(next(iter(group.values())), 200)
     note = f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
     if len(files) > 1:

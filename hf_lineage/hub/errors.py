@@ -54,8 +54,7 @@ def _of_reading(name: str, error: Exception) -> LineageError | None:
             return RepositoryError(f"{name} is not on the Hub, or is private; check the name, or {access()}")
     match _status(error):
         case 401:
-            what = "log in again, or correct HF_TOKEN"
-            return RepositoryError(f"{name}: the Hub does not accept the token ({reason}); {what}")
+            return RepositoryError(f"{name}: the Hub does not accept the token ({reason}); correct HF_TOKEN or log in")
         case int(status) if status in {408, 429} or status >= 500:
             return NetworkError(unfetched)
         case int():

@@ -242,7 +242,7 @@ def test_a_prefix_of_the_whole_file_is_taken_off_but_not_one_of_some_tensors(mod
 def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
     child = wrapped(family(tmp_path) / "fern/child", "_orig_mod.")
     (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
-    told = "the name of every tensor begins with _orig_mod.; it was removed, but transformers does not"
+    told = "every tensor's name begins with _orig_mod.; it was removed, but transformers does not"
     assert (row.verdict.code, row.notes) == ("inherited", (f"{child}: {told}",))
     other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
     assert compare(str(tmp_path / "acme/base"), str(other)).rows[0].verdict.code == "unrelated"

@@ -84,8 +84,7 @@ def _state(name: str, stored: NDArray[Any]) -> tuple[Pair, int, int, float]:
         rows, columns, block, nested, offset = (0,) * 5
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
-        what = "does not give the shape and the blocks of a matrix; have it saved again"
-        raise CheckpointError(f"{name}.weight.quant_state {what}")
+        raise CheckpointError(f"{name}.weight.quant_state does not give shape and blocks; have it saved again")
     return (rows, columns), block, nested, offset
 
 

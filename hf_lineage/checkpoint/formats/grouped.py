@@ -85,12 +85,10 @@ def _read_grid(module: Module, stated: Settings) -> tuple[int, Grid]:
             bits = height * WORD // inputs if inputs else 0
             size = -(-inputs // groups)
     if bits not in BITS or not inputs or words(inputs, bits) != height:
-        what = f"{height} words a column, too few or many for {inputs} integers of {bits} bits"
-        raise module.make_error(f"is packed in {what}")
+        raise module.make_error(f"is packed in {height} words a column, wrong for {inputs} integers of {bits} bits")
     group = inputs if size == -1 else size
     if groups != -(-inputs // group):
-        what = f"{inputs} inputs in groups of {group} need another number"
-        raise module.make_error(f"has scales for {groups} groups, where {what}")
+        raise module.make_error(f"has scales for {groups} groups of {group}, which do not fit {inputs} inputs")
     module.shape(".scales", SCALES, (groups, out))
     module.shape(".qzeros", WORDS, (groups, words(out, bits)))
     return bits, Grid((inputs, out), (group, 1))
@@ -103,8 +101,7 @@ def awq_matrix(module: Module, stated: Settings) -> TensorInfo:
         raise modules.not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}; hf-lineage decodes only `gemm`")
     bits, size = count(stated, "bits", AWQ_BITS), count(stated, "group_size", 128)
     if bits != AWQ_BITS:
-        what = f"integers of {AWQ_BITS} bits, and `bits` of quantization_config says {bits}"
-        raise CheckpointError(f"config.json: AWQ packs {what}")
+        raise CheckpointError(f"config.json: AWQ packs integers of {AWQ_BITS} bits, and `bits` says {bits}")
     inputs, width = module.matrix(".qweight", WORDS)
     grid = Grid((inputs, TO_A_WORD * width), (inputs if size == -1 else size, 1))
     module.shape(".scales", SCALES, grid.cells)
@@ -199,8 +196,7 @@ def mlx_matrix(module: Module, stated: Settings) -> TensorInfo:
     out, words = module.matrix(".weight", frozenset({"U32"}))
     groups = module.matrix(".scales", SCALES)[1]
     if bits not in MLX_BITS or size < 1 or words * WORD != groups * size * bits:
-        what = f"{groups} groups of {size} integers of {bits} bits"
-        raise module.make_error(f"is packed in {words} words per row, which do not make {what}")
+        raise module.make_error(f"is packed in {words} words a row, not as {groups} x {size} integers of {bits} bits")
     for end in (".scales", ".biases"):
         module.shape(end, SCALES, (out, groups))
     names, columns = [f"{module.start}{end}" for end in (".scales", ".biases")], groups * size

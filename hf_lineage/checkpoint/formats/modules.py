@@ -87,8 +87,7 @@ def count(stated: Settings, key: str, default: int | None = None) -> int:
     """Return a positive number of the settings, or -1; raise CheckpointError for anything else."""
     value = stated.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not (value == -1 or 1 <= value < 2**31):
-        what = f"must be a positive integer, not {printable(repr(value), 50)}"
-        raise CheckpointError(f"config.json: `{key}` of quantization_config {what}")
+        raise CheckpointError(f"config.json: `{key}` must be a positive integer, not {printable(repr(value), 50)}")
     return value
 
 

@@ -187,8 +187,7 @@ def parse(stream: BinaryIO, size: int) -> Head:
     begin = -(-reader.position // alignment) * alignment
     misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
-        what = f"its {misplaced.name} does not begin within the file"
-        raise HeaderError(f"is truncated or damaged: {what}; download it again")
+        raise HeaderError(f"is truncated or damaged: its {misplaced.name} begins behind its end; download it again")
     short = {key: value for key, value in metadata.items() if value is not None}
     return Head(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
 

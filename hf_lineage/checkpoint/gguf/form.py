@@ -103,8 +103,7 @@ class _Translation:
         package = gguf()
         number = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == architecture), None)
         if number is None:
-            what = f"does not know the architecture {architecture}; `pip install --upgrade gguf`"
-            raise NothingToCompare(f"the installed package gguf {what}")
+            raise NothingToCompare(f"the package gguf does not know {architecture}; `pip install --upgrade gguf`")
         own = package.TensorNameMap.arch_block_mappings_cfg.get(number, {})
         mapped = {**package.TensorNameMap.block_mappings_cfg, **own}.items()
         # Where several tensors list one name, the package itself lets the last count.

@@ -69,11 +69,10 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         else:
             if weights.matrices and not weights.nameless:
                 return Graph(*repo.heads.setdefault(key, Graph(file, graph, weights, stamp)))
-            why = "has no product with a stored matrix; check another file"
+            what = "no product with a stored matrix"
             if weights.nameless:
                 what = f"{weights.nameless} matrices whose place in the model is unknown"
-                why = f"multiplies with {what}; check the safetensors release instead"
-            why = f"the ONNX graph {why}"
+            why = f"the ONNX graph has {what}; check the safetensors release"
         reasons.append(f"{repo}: {printable(file, 200)}: {why}")
     raise NothingToCompare(reasons[0])
 

@@ -116,8 +116,7 @@ def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., A
             with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
                 return compute(*decoded)
         except (ValueError, TypeError) as error:
-            what = f"do not fit each other ({error}); do not trust it"
-            raise CheckpointError(f"tensors of the ONNX graph {what}") from None
+            raise CheckpointError(f"tensors of the graph do not fit each other ({error}); do not trust it") from None
 
     refusal = next((info.refusal for info in inputs if info.refusal), "")
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)

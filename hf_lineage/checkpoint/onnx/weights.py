@@ -53,8 +53,7 @@ def collect_weights(graph: OnnxGraph) -> Weights:
     for node in search.living():
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
             what = f"the operation {node.kind}, whose fused weights hf-lineage cannot separate"
-            instead = "check a file without optimizations, or the safetensors release"
-            raise NothingToCompare(f"the ONNX graph has {what}; {instead}")
+            raise NothingToCompare(f"the ONNX graph has {what}; check a file without optimizations")
         if not (node.kind in OPERATIONS and all(search.values.find(name) for name in node.inputs if name)):
             search.keep(node)
     return search.weights

@@ -57,8 +57,7 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
             for name, view in _views(content).items():
                 yield name, _locate_tensor(name, view, places, file, stamp)
     except UnknownError as error:
-        what = f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle"
-        raise NothingToCompare(f"{what}; {INSTEAD}") from None
+        raise NothingToCompare(f"{text} {printable(error, 300)}; only named tensors are read; {INSTEAD}") from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise CheckpointError(f"{text} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:

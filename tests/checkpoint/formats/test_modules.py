@@ -92,7 +92,7 @@ def test_settings_stand_in_either_place_and_their_numbers_are_positive_integers(
         assert modules.method({"quantization_config": {key: True}}) == "bitsandbytes"
     assert (modules.count({"bits": 4}, "bits"), modules.count({}, "group_size", -1)) == (4, -1)
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
-        with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):
+        with pytest.raises(CheckpointError, match="`bits` must be a positive integer, not"):
             modules.count({"bits": odd}, "bits")
     assert modules.pair([128, 64]) == (128, 64)
     assert [modules.pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7

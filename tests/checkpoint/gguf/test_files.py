@@ -36,7 +36,7 @@ SHORT = "is truncated: it ends within its header; download it again"
 NO_POWER = "general.alignment: 3, which is not a power of two"
 BOTH, AT_MOST = (2**40, 2**40), "hf-lineage reads at most"
 READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
-BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
+BEYOND = "is truncated or damaged: its t begins behind its end; download it again"
 LIMITED = """
 import io, resource, sys
 from hf_lineage.checkpoint.foreign_form import HeaderError

@@ -256,7 +256,7 @@ def test_a_graph_without_matrices_is_not_read_and_a_huge_claim_takes_no_memory(f
     clash.graph.node.append(helper.make_node("MatMul", ["x", "onnx::1"], ["y"], name="/up/MatMul"))
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
     for model, kind, said in (
-        (bare, NothingToCompare, "multiplies with 1 matrices whose place in the model is unknown;"),
+        (bare, NothingToCompare, "the ONNX graph has 1 matrices whose place in the model is unknown;"),
         (graph(), NothingToCompare, "has no product with a stored matrix;"),
         (clash, CheckpointError, r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"),
     ):

@@ -32,7 +32,7 @@ UNKNOWN = [
     ({"a": torch.ones(2, dtype=torch.complex64)}, "numbers of the type torch.ComplexFloatStorage"),
     ({"a": torch.eye(2).to_sparse()}, "it would call torch.serialization._get_layout"),
     # Its file cannot be opened, so that another error would come out where it is run.
-    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; hf-lineage reads only named tensors from a pickle; save"),
+    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; only named tensors are read; save"),
 ]
 HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
 NO_FIT = [{"shape": b"K\x02K\x04\x86", "stride": b"K\x04K\x01\x86"}, {"offset": b"K\x01"}, {"held": b"K\x07"}]
