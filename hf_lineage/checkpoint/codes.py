@@ -1,9 +1,9 @@
 """Codes: the grid that a stored tensor's numbers are chosen from, and how far a number is from what its format stores.
 
 A tensor is decoded with the least code everywhere, and with the largest: both ends of the grid of each number, even if
-it was packed, joined or permuted. A number is right if the value of its code is the nearest that its grid offers. As a
-grid may be too small or too coarse, numbers beyond it may be only as far from it as quantizers leave them, and those of
-a block have to reach its end.
+it was packed, joined or permuted. A number is right if the value of its code is the nearest that its grid offers. A
+grid may be too small or too coarse: numbers beyond it may be only as far as quantizers leave them. The numbers of a
+block have to reach its end.
 """
 
 from __future__ import annotations
