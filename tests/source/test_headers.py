@@ -28,10 +28,10 @@ def quantized_gpt2(source, folder, pack, settings):
     return folder
 
 
-@pytest.mark.parametrize("form", ["gptq", "bitsandbytes"])
+@pytest.mark.parametrize("form", ["grouped", "bitsandbytes"])
 def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     test = importlib.import_module(f"tests.checkpoint.formats.test_{form}")
-    pack, settings = (test.gptq(), test.settings()) if form == "gptq" else test.PACKS["NF4"]
+    pack, settings = (test.gptq(), test.settings()) if form == "grouped" else test.PACKS["NF4"]
     base = tiny_gpt2(tmp_path / "base")
     child = quantized_gpt2(base, tmp_path / "child", pack, settings)
     other = quantized_gpt2(tiny_gpt2(tmp_path / "plain", seed=5), tmp_path / "other", pack, settings)
