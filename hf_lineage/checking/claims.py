@@ -15,7 +15,7 @@ from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import measure_derivation
 from hf_lineage.checking.result import NAMED, VERDICTS, ClaimResult, ModelOrVerdict, catch_as_verdict, error_as_verdict
 from hf_lineage.checking.stages import judge_models
-from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.weight_files import WEIGHT_FILES
 from hf_lineage.claims.sources import Claim, read_claims, stated_licence
 from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
 from hf_lineage.evidence.evaluate import as_related, judge_merge

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.result import ModelOrVerdict
-from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.checkpoint.formats.modules import SETTINGS
+from hf_lineage.checkpoint.weight_files import WEIGHT_FILES
 from hf_lineage.claims.names import RELATIONS
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim, Claims, read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable

@@ -1,9 +1,9 @@
 """Codes: the grid that a stored tensor's numbers are chosen from, and how far a number is from what its format stores.
 
-No format needs an encoder: a tensor is decoded with the least code everywhere, and with the largest. That gives both
-ends of the grid of each number, even if it was packed, joined, permuted or transposed. A number is right if the value
-of its code is the nearest that its grid offers. A grid may be too small or too coarse: numbers beyond it may be no
-further from it than quantizers leave them, and the numbers of a block have to reach its end.
+A tensor is decoded with the least code everywhere, and with the largest: both ends of the grid of each number, even if
+it was packed, joined or permuted. A number is right if the value of its code is the nearest that its grid offers. A
+grid may be too small or too coarse: numbers beyond it may be only as far as quantizers leave them. The numbers of a
+block have to reach its end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,8 @@ ONE = 1.05  # steps by which a quantizer may clip, and a block's largest number 
 Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 SHARE = 0.525  # largest error of a scale, in steps of the scales, with its own rounding
-CUT, LOOSE = 2.0, 0.65
-"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
-scales; and how far a block may stay from its ends, over that width; half as far where one end is enough."""
+CUT = 2.0  # how far a search for scales may leave a number beyond its grid, over the grid's width and a step of scales
+LOOSE = 0.65  # how far it may leave a block from its ends, over that width; half as far where one end is enough
 MOST_CUT, MOST_LOOSE = 0.005, 0.01  # the share of numbers, and of blocks, that may be so far
 EVEN, NARROW = 1e-6, 1e-6  # largest difference between the steps of a uniform grid; width of that of a block of zeros
 
@@ -84,14 +84,13 @@ def _change_part(place: int, change: Callable[[NDArray[Any]], NDArray[Any]]) -> 
     return lambda parts: [*parts[:place], change(parts[place]), *parts[place + 1 :]]
 
 
-def fill_part(place: int, byte: int) -> Fill:
-    """Return a function that sets every byte of one part."""
-    return _change_part(place, lambda part: np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape))
-
-
 def filled_ends(place: int, low: int, high: int) -> tuple[Fill, Fill]:
-    """Return two functions that set one part to the bytes of the least code, and to those of the largest."""
-    return fill_part(place, low), fill_part(place, high)
+    """Return two functions that set every byte of one part: to that of the least codes, and of the largest."""
+
+    def fill(byte: int, part: NDArray[Any]) -> NDArray[Any]:
+        return np.full(part.nbytes, byte, np.uint8).view(part.dtype).reshape(part.shape)
+
+    return _change_part(place, partial(fill, low)), _change_part(place, partial(fill, high))
 
 
 def step_part(place: int, step: int) -> Fill:
@@ -116,11 +115,6 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
     return _change_part(0, change)
 
 
-def least(levels: Levels, dtype: str) -> float:
-    """Return the distance from its value that a number may have however fine its grid is, by its scale's format."""
-    return HALF * (2 * len(levels) if dtype == "F16" else 1)  # its smallest scales are the smallest numbers of float16
-
-
 def slack(levels: Levels, dtype: str) -> float:
     """Return the steps beyond half a step by which a number may be off, given the format of its scale."""
     # A rounded scale moves a number by at most the format's rounding times the steps between it and zero.
@@ -132,8 +126,9 @@ def integers(
 ) -> Codes:
     """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends."""
     levels = uniform(2**bits)
+    least = HALF * (2 * len(levels) if scales == "F16" else 1)  # the smallest scales are float16's smallest numbers
     # Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
-    rules |= {"slack": slack(levels, scales), "least": least(levels, scales), "reach": 1.55}
+    rules |= {"slack": slack(levels, scales), "least": least, "reach": 1.55}
     return Codes(name, *filled_ends(0, *ends), decode, levels, block, **rules)
 
 

@@ -20,8 +20,7 @@ from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import slots
 from hf_lineage.architecture.schema import Factorization, as_sets
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import LFS_POINTER
-from hf_lineage.checkpoint.tensor import TensorInfo, single
+from hf_lineage.checkpoint.tensor import LFS_POINTER, TensorInfo, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
@@ -95,11 +94,6 @@ def opened_file(repo: RepoRef, file: str) -> Iterator[tuple[BinaryIO, Stamp]]:
         yield stream, Stamp.take(stream)
 
 
-def decode_text(content: bytes) -> str:
-    """Return the text in some bytes; bytes that are not UTF-8 are replaced."""
-    return content.decode("utf-8", errors="replace")
-
-
 class BoundedReader:
     """Reads a file of a size in bytes from its beginning, and never beyond a bound; `ending` says where it is cut."""
 
@@ -119,6 +113,10 @@ class BoundedReader:
         if len(content) != count:
             raise HeaderError("changed while it was read; run again")
         return content
+
+    def text(self, count: int) -> str:
+        """Return a text of so many bytes; those that are not UTF-8 are replaced."""
+        return self.take(count).decode(errors="replace")
 
     def skip(self, count: int) -> None:
         """Step over the next bytes; raise HeaderError where the header ends before them."""
@@ -188,9 +186,7 @@ def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
         raise NothingToCompare(f"queries, keys and values: {rows} rows do not make {heads} heads and 2 times {groups}")
-    size = rows // total
-    ends = (0, heads * size, (heads + groups) * size, rows)
-    yield from itertools.pairwise(ends)
+    yield from itertools.pairwise((0, rows * heads // total, rows * (heads + groups) // total, rows))
 
 
 def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
@@ -207,20 +203,20 @@ def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
 def revert(undo: Undo, name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     """Return a tensor without a change that a converter made, given its name in the file and its layer's heads."""
     rows = info.shape[0]
+    text = f"{printable(name, 200)} has {rows} rows, which do not fit {heads.query} and {heads.key_value} heads"
+    misfit = CheckpointError(f"{text}; do not trust it")
     match undo:
         case "rotated":  # rotary pairs are neighbours, as in llama.cpp; transformers has them as halves of each head
             count = heads.key_value if KEYS.search(name) else heads.query
             if rows % (2 * count):
-                text = printable(name, 200)
-                raise CheckpointError(f"{text} has {rows} rows, which do not make {count} heads; do not trust it")
+                raise misfit
             order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
             return _change(info, operator.itemgetter(order))
         case "by_role":  # all queries, then all keys, all values; transformers has them by key/value head
             groups, share = heads.key_value, heads.query // heads.key_value
             size = rows // (groups * (share + 2))
             if heads.query % groups or size * groups * (share + 2) != rows:
-                text = printable(name, 200)
-                raise CheckpointError(f"{text} has {rows} rows, which do not fit {heads}; do not trust it")
+                raise misfit
             parts = np.split(np.arange(rows), [heads.query * size, (heads.query + groups) * size])
             order = np.concatenate([part.reshape(groups, -1) for part in parts], axis=1).reshape(-1)
             return _change(info, operator.itemgetter(order))

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.architecture.layers import STACKED
-from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
-from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import ByRows, Memory, StoredRows, StoredTensor, TensorInfo, as_stored, unreadable
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.class_tensors import older
-from hf_lineage.checkpoint.foreign import PICKLES, read_header, wrapping
 from hf_lineage.checkpoint.formats.modules import ENDS, FLOATS, SETTINGS, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
-from hf_lineage.checkpoint.weight_files import WeightFiles
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, StoredTensor, TensorInfo, as_stored, header
+from hf_lineage.checkpoint.weight_files import PICKLES, WeightFiles, wrapping
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
@@ -35,8 +33,7 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         config, note = with_file_beside(repo, config)
     checkpoint = _open_ranged(repo, weights.files, config)
     if prefix := wrapping(checkpoint.tensors):
-        what = "it was removed, but transformers does not"
-        checkpoint.notes += (f"the name of every tensor begins with {prefix}; {what}",)
+        checkpoint.notes += (f"every tensor's name begins with {prefix}; it was removed, but transformers does not",)
     known = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
     checkpoint.tensors = {name if (new := older(name)) in known else new: known[name] for name in known}
     if lost := sorted(set(weights.index) - set(checkpoint.stored)):
@@ -52,7 +49,6 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 
 def _open_ranged(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
-    """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
     if all(map(repo.has, files)):
         return Checkpoint(*_tensors({file: (repo.locate(file), str(repo.path(file))) for file in files}, repo, config))
     from hf_lineage.checkpoint.remote import open_ranged
@@ -77,7 +73,10 @@ def _tensors(
     stored: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():
-        for name, tensor in read_header(file, path, shown):
+        read: Any = header
+        if file.endswith(PICKLES):
+            from hf_lineage.checkpoint.pickles.torch_file import torch_header as read
+        for name, tensor in read(path, shown):
             if name in stored:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             stored[name], holder[name] = tensor, file

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import Memory, StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Memory, StoredTensor, TensorInfo
 from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
 from hf_lineage.hub.repo import RepoRef

@@ -155,8 +155,7 @@ LEVELS = [
     *((1, _levels(4, values, name.upper())) for name, values in CODES.items()),
     *((2, _levels(8, finite_numbers(f"F8_{name}"), name, scaled=True)) for name in ("E5M2", "E4M3")),
     *((2, levels) for levels in map(Levels, range(6, 9))),
-]
-"""Levels, and the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+]  # levels, and the order in which they are looked for: a finer grid holds the numbers of a coarser one
 WHOLE = [(row, place, levels.bits) for place, (row, levels) in enumerate(LEVELS) if levels.table is None]
 SHORT = [(row, place, levels) for place, (row, levels) in enumerate(LEVELS) if levels.table is not None]
 OWNERS = [(row, place, fit) for fit in range(4) for row, place, _ in WHOLE]

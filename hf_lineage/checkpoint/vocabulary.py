@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.weight_files import foreign_model
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 
@@ -31,8 +31,7 @@ class SharedTokens:
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
     """Return the tokens that two models share, given the rows of their embeddings; raise where files do not tell."""
     repos = base, candidate
-    models = [foreign_model(repo) for repo in repos]
-    listed = [model.tokens() if model else None for model in models]
+    listed = [model.tokens() if model else None for model in map(foreign_model, repos)]
     both = zip(repos, listed, strict=True)
     files = [{file for file in (*READERS, *PIECES) if own is None and repo.offers(file)} for repo, own in both]
     equal = any(base.sha256(file) == candidate.sha256(file) for file in sorted(files[0] & files[1]))
@@ -62,7 +61,6 @@ def _read(repo: RepoRef) -> Tokens:
 
 
 def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the tokens of `tokenizer.json`, a mapping or a list of pieces with scores, and those that were added."""
     content = repo.read_json(file) or {}
     model, added = content.get("model"), content.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None

@@ -172,7 +172,7 @@ def _in_gguf(repo: RepoRef, _: str) -> Iterable[Name]:
     from hf_lineage.checkpoint.gguf.files import choose_files, read_head
 
     files = choose_files(repo)
-    metadata = read_head(repo, files[0]).header.metadata if files else {}
+    metadata = read_head(repo, files[0]).metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
     title = str(metadata.get("general.name", ""))

@@ -1,7 +1,6 @@
 """Atomic writing: a file is replaced in one step, so that no reader sees half of it and no crash leaves half of it.
 
-A link or a pipe of its name, which may come from a checkout, is replaced and never written through. The folder is
-opened first, so that all happens in this one folder.
+A link or a pipe of its name, which may come from a checkout, is replaced, in a folder that is opened once.
 """
 
 from __future__ import annotations
@@ -115,8 +114,7 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
         with contextlib.suppress(FileNotFoundError):
             mode = folder.status(name).st_mode
             permissions = stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
-    new = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
-    place = os.open(folder.path_of(temporary), new, 0o666, dir_fd=at)
+    place = os.open(folder.path_of(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o666, dir_fd=at)
     try:
         with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file
             if permissions is not None:

@@ -145,8 +145,7 @@ def _place(variable: str) -> Path | None:
     try:
         return Path(value).expanduser() if value else None
     except RuntimeError:
-        why = "names the home folder of a user who has none"
-        raise OptionError(f"{printable(value, 200)} {why}; set {variable} to a path") from None
+        raise OptionError(f"{printable(value, 200)} is nobody's home folder; set {variable} to a path") from None
 
 
 def _refuse(variable: str, where: str) -> NoReturn:

@@ -1,8 +1,7 @@
-"""YAML read as mappings, lists and plain text only, within bounds, because the files are untrusted input.
+"""YAML read as mappings, lists and plain text only, as yaml.BaseLoader does, within bounds: the files are untrusted.
 
-The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`: tags create no objects. libyaml parses the text where
-PyYAML has it, ten times as fast; a short text that it refuses is parsed again by PyYAML's own parser, which knows more
-escapes and whose errors are clearer.
+libyaml parses the text where PyYAML has it, ten times as fast; a short text that it refuses is parsed again by PyYAML's
+own parser, which knows more escapes and whose errors are clearer.
 """
 
 from __future__ import annotations

@@ -99,7 +99,6 @@ class _OpenFile:
 
 
 def _open_once(file: Path, stamp: Stamp | None) -> _OpenFile:
-    """Return a file, opened once if it has a stamp; raise Changed if another one has its name by now."""
     if stamp is None:
         return _OpenFile(file)
     if Stamp.take(file) != stamp:

@@ -1,8 +1,4 @@
-"""Requests to the Hugging Face Hub, all through its own client, and what that client logs.
-
-Its advice about tokens and packages, and its repetitions, are not about the model. `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT`
-and `HF_HUB_OFFLINE` work as they do for `hf`.
-"""
+"""Requests to the Hugging Face Hub, all through its own client, whose variables count, and what that client logs."""
 
 from __future__ import annotations
 

@@ -72,11 +72,8 @@ def fetch_file(name: str, commit: str, file: str, kind: str | None = None, large
 
 
 def list_models(author: str) -> list[str]:
-    """Return the models of an author, each as org/name@commit, the latest change first; raise as `client.ask` does.
-
-    The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
-    last, whatever it names as the next, so that the number of models bounds the requests.
-    """
+    """Return the models of an author, each as org/name@commit, the latest change first; raise as `client.ask` does."""
+    # The client's own `list_models` is silent for 25 seconds where there is no network.
     from huggingface_hub import ModelInfo, constants
     from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
@@ -102,7 +99,7 @@ def list_models(author: str) -> list[str]:
             is_name = isinstance(info.id, str) and info.id.isascii() and "/" in info.id and hub_name(info.id) == info.id
             if is_name and isinstance(info.sha, str) and client.COMMIT.fullmatch(info.sha):
                 models.append(f"{info.id}@{info.sha}")
-        address = following if infos else ""
+        address = following if infos else ""  # a page without models is the last, so that models bound the requests
     if not count:
         raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
     return models

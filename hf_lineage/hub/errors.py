@@ -15,8 +15,7 @@ from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, Repo
 MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,
-)
-"""Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
+)  # errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type
 OFFLINE = {
     "reading": " is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
     "the model",
@@ -43,7 +42,6 @@ def translate_errors(name: str, request: str) -> Iterator[None]:
 
 
 def _of_reading(name: str, error: Exception) -> LineageError | None:
-    """Return the error that stands for one of a request that reads; None for what is none of the client's."""
     reason = first_line(error)
     unfetched = f"{name} cannot be fetched from the Hub{route()} ({reason}); check the connection and try again"
     match error:
@@ -56,8 +54,7 @@ def _of_reading(name: str, error: Exception) -> LineageError | None:
             return RepositoryError(f"{name} is not on the Hub, or is private; check the name, or {access()}")
     match _status(error):
         case 401:
-            what = "log in again, or correct HF_TOKEN"
-            return RepositoryError(f"{name}: the Hub does not accept the token ({reason}); {what}")
+            return RepositoryError(f"{name}: the Hub does not accept the token ({reason}); correct HF_TOKEN or log in")
         case int(status) if status in {408, 429} or status >= 500:
             return NetworkError(unfetched)
         case int():

@@ -1,7 +1,6 @@
 """RangedFile: one large file of the Hub at one commit, of which only some ranges are downloaded.
 
-They are written at their positions into a temporary file of the same size, on the disk of the cache and without a name.
-It is read like any other file, and what was not downloaded takes no space.
+They lie at their positions in a temporary file of the same size on the disk of the cache, which takes space only there.
 """
 
 from __future__ import annotations

@@ -116,8 +116,7 @@ class RepoRef:
         path = self.path(file)  # links of a snapshot are followed anywhere: the client of the Hub made them
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
-            what = "is a link out of the model's folder and is not followed; put the file itself there"
-            raise CheckpointError(f"{self}: {file} {what}")
+            raise CheckpointError(f"{self}: {file} is a link out of the model's folder, not followed; put a file there")
         return target
 
     def has(self, file: str) -> bool:

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture.registry import registry_table, setting
-from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.checkpoint.weight_files import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 

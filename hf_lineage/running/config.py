@@ -48,7 +48,6 @@ def _counts(key: str, value: Any) -> Iterator[int]:
 
 
 def _with_unknown(settings: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a class, with all others of a configuration, also in the configurations of its parts."""
     for key, value in config.items():
         if key not in settings and key not in CONSUMED:
             settings[key] = value

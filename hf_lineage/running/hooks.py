@@ -1,10 +1,8 @@
 """Hooks: the text that a model is run on, what each writing matrix is given, and runs with parts held at their median.
 
-The text is the verifier's, in windows at the first positions of a model and behind other text; the model does not
-choose what is read. Prose and code were written for this program; the rest is article 1 of the Universal Declaration of
-Human Rights. Only the tokens that count do so here too, but for stacked experts, whose tokens have an order of their
-own. These are multiplied one by one inside their module, so that the functions of torch are watched there. The same
-watch lets a processor without instructions for 16-bit numbers multiply them as float32, several times as fast.
+The text is the verifier's, in windows at the first positions and behind other text: prose and code written for this
+program, and article 1 of the Universal Declaration of Human Rights. Only tokens that count do so here too, but for
+stacked experts, whose tokens have an order of their own: functions of torch are watched inside their module.
 """
 
 from __future__ import annotations
@@ -223,10 +221,9 @@ def held_inputs(loaded: LoadedModel, parts: Mapping[str, Sequence[int]]) -> dict
 
 
 def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tensor, float]:
-    """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
+    """Return a unit, by sequence how far what a model says to so many last tokens moved, and how much it says at all.
 
-    The last is how far what it says to a token is, in the mean, from what it says to all of them together. So many
-    tokens at the end of each sequence count.
+    The last is how far what it says to a token is, in the mean, from what it says to all of them together.
     """
     if not (hasattr(before, "logits") and before.logits.ndim == STACK):
         both = (each[0][:, -counted:] if each[0].ndim == STACK else each[0][:, None] for each in (before, after))

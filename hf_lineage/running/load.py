@@ -146,7 +146,6 @@ def _devices(build: Any, spec: Load, folder: Path) -> dict[str, Any]:
 
 
 def _map_names(model: Any, spec: Load) -> dict[str, tuple[str, bool]]:
-    """Return the name in memory of every stored tensor, and whether the loader makes something else of it."""
     transforms = get_model_conversion_mapping(model, _mapping(spec))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
@@ -178,9 +177,6 @@ def _same_values(model: Any, spec: Load, places: list[Place]) -> None:
                 place = wanted[tensor]
                 memory = read(place.owner, place.parameter)
                 memory = memory if place.expert is None else memory[place.expert]
-                whole = stored.get_slice(tensor)
-                rows = whole[:ROWS].to(memory)
-                turned = memory.mT if list(memory.shape) != whole.get_shape() else memory
-                both = (memory, memory.mT, turned)
+                rows, both = stored.get_slice(tensor)[:ROWS].to(memory), (memory, memory.mT)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
                     raise CannotRunError(f"what the class holds of {tensor} is not what is stored")

@@ -61,8 +61,7 @@ class Server:
 
         self._loaded, self._tokenizer = load(spec, self._folder), Path(spec.folder, TOKENIZER)
         numbers = sum(each.numel() for each in self._loaded.model.parameters())
-        unexpected = list(self._loaded.unexpected)
-        return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
+        return {"unexpected": list(self._loaded.unexpected), "numbers": numbers, "on_disk": self._loaded.on_disk}
 
     def _run(self, seed: int) -> dict[str, Any]:
         from hf_lineage.running.hooks import Running, draw
@@ -77,7 +76,6 @@ class Server:
         return {each.kind: list(each.arguments["input_ids"].shape) for each, _, _ in self._ran}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """Return how far the output moves when parts of these writers are held, by kind of input and sequence."""
         from hf_lineage.running.hooks import divergences, held_inputs
 
         values = {}

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices, factors
 from hf_lineage.signature.devices import Share, alone, workers

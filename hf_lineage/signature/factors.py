@@ -20,8 +20,7 @@ from hf_lineage.architecture.layout import Layout, is_transposed
 from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import Memory, StoredRows
-from hf_lineage.checkpoint.tensor import single
+from hf_lineage.checkpoint.tensor import Memory, StoredRows, single
 from hf_lineage.signature.devices import Share
 from hf_lineage.signature.matrix_product import MatrixProduct, Rows
 from hf_lineage.signature.recipe import Array, Recipe

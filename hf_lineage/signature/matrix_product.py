@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.stored import Memory, StoredRows
-from hf_lineage.checkpoint.tensor import widen
+from hf_lineage.checkpoint.tensor import Memory, StoredRows, widen
 from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.recipe import UNIT_SIGNS, Array, Recipe, Vector, signs
 

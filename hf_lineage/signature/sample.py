@@ -20,8 +20,7 @@ from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import single
+from hf_lineage.checkpoint.tensor import StoredTensor, single
 from hf_lineage.signature.devices import alone, workers
 from hf_lineage.signature.extract import empty, put_block
 from hf_lineage.signature.factors import by_rows, matrix_products

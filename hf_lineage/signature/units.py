@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
 from hf_lineage.signature.devices import Share, workers
 from hf_lineage.signature.factors import Read, matrix_products, open_tensors, tensors, terms_by_expert
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms

@@ -12,10 +12,9 @@ import msgspec
 from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, known_type
 from hf_lineage.architecture.registry import LISTED, Choice, choose, classes_named, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
-from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import ForeignForm
 from hf_lineage.checkpoint.open_files import open_weights
-from hf_lineage.checkpoint.weight_files import other_format, weights_in
+from hf_lineage.checkpoint.weight_files import foreign_model, other_format, weights_in
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.values import Signature

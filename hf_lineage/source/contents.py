@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hf_lineage.architecture.registry import listing
-from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.checkpoint.open_files import open_file
-from hf_lineage.checkpoint.weight_files import INDICES
+from hf_lineage.checkpoint.weight_files import INDICES, NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature.values import Signature

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from hf_lineage.checkpoint.foreign import nameable
-from hf_lineage.checkpoint.weight_files import content_of
+from hf_lineage.checkpoint.weight_files import content_of, nameable
 from hf_lineage.claims.sources import Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.paths import is_file, is_folder, refuse_within, spell_path

@@ -15,8 +15,7 @@ from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import as_stored, single
+from hf_lineage.checkpoint.tensor import StoredTensor, as_stored, single
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import ATTENTION, MLPS, NORMS
 from hf_lineage.evidence.verdict import Verdict

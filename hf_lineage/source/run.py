@@ -18,9 +18,8 @@ import numpy as np
 
 from hf_lineage.architecture.config_checks import QUANTIZED
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.checkpoint.weight_files import foreign_model, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence.executed import Ran
 from hf_lineage.running.process import TOKENIZER, Load, Process, Values, Writer

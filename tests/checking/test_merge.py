@@ -19,7 +19,7 @@ from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 from tests import gguf_models
 from tests.blends import BASE, FAR, A, B, blended
-from tests.checkpoint.formats import test_gptq as gptq
+from tests.checkpoint.formats import test_grouped as gptq
 from tests.merges import HUB, SIBLING, merged, part
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 from tests.quantizing import repacked

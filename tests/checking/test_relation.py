@@ -16,7 +16,7 @@ from hf_lineage.signature import sample as sampling
 from tests import experts, models
 from tests.blends import dare
 from tests.checking.conftest import compared
-from tests.checkpoint.formats.test_fp8 import blocks
+from tests.checkpoint.formats.test_scaled import blocks
 from tests.checkpoint.test_rounding import quantized
 from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES, WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama

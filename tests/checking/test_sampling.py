@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from hf_lineage import Options, check, compare
 from hf_lineage.architecture.paths import USUAL
 from hf_lineage.checking import stages
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import StoredTensor
 from hf_lineage.evidence.measure import analyses, enough
 from hf_lineage.report import json, wording
 from hf_lineage.signature import sample

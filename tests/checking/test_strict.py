@@ -20,7 +20,7 @@ from tests import gguf_models
 from tests.checking.conftest import compared
 from tests.checkpoint.formats import test_bitsandbytes as test_bnb
 from tests.checkpoint.formats import test_compressed_tensors as test_compressed
-from tests.checkpoint.formats import test_gptq
+from tests.checkpoint.formats import test_grouped
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil
 from tests.quantizing import BASE, repacked
 
@@ -175,7 +175,7 @@ def test_settings_that_change_what_the_model_computes_are_told(nf4):
 
 @pytest.mark.long
 def test_what_gptq_leaves_cannot_be_told_and_a_copy_of_it_is_the_same_numbers(tmp_path):
-    folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
+    folder = repacked(BASE, tmp_path / "gptq", test_grouped.gptq(), **test_grouped.settings())
     outcome = verdict(folder)
     assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED changed", ExitCode.UNDECIDED, False)
     assert len(outcome.strict.unbound) == 42

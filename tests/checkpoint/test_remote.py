@@ -18,16 +18,15 @@ from safetensors.torch import load_file
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import RangeList, RemoteCheckpoint
-from hf_lineage.checkpoint.stored import header
-from hf_lineage.checkpoint.tensor import DTYPES
+from hf_lineage.checkpoint.tensor import DTYPES, header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature import extract
 from tests.checkpoint.conftest import FIRST, SECOND, same
 from tests.checkpoint.formats.test_bitsandbytes import FOUR, four_bits
-from tests.checkpoint.formats.test_gptq import AWQ, awq
-from tests.checkpoint.test_stored import LIES
+from tests.checkpoint.formats.test_grouped import AWQ, awq
+from tests.checkpoint.test_tensor import LIES
 from tests.invoking import COMMAND, lineage, process
 from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, tiny_llama
 from tests.quantizing import BASE, opened, repacked

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
+from hf_lineage.checkpoint.gguf.files import Head
 from hf_lineage.claims import names as names_module
 from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name
@@ -208,7 +208,7 @@ def test_a_file_that_is_added_to_the_table_declares_but_no_gguf_beside_weights(m
 @pytest.mark.parametrize(("metadata", "claims"), TABLES["metadata"])
 def test_metadata_of_a_gguf_file_declare_a_base(model, monkeypatch, metadata, claims):
     model.path("a-Q8_0.gguf").touch()
-    model.heads["a-Q8_0.gguf"] = Head(GgufHeader(metadata, ()), None)
+    model.heads["a-Q8_0.gguf"] = Head(metadata, ())
     found = read_claims(model).claims
     assert [[claim.base, claim.relation, claim.problem] for claim in found] == [*map(list, claims)]
     assert all(claim.sources == ("GGUF metadata",) for claim in found)

@@ -144,7 +144,7 @@ ADDRESS = "must be the address of a Hub such as https://huggingface.co"
     ("HF_ENDPOINT", "bogus", f"HF_ENDPOINT {ADDRESS}, not 'bogus'"),
     ("HF_ENDPOINT", "https://me:secret@hub:99999", f"HF_ENDPOINT {ADDRESS}, not 'hub:99999'"),
     ("HF_ENDPOINT", "http://[1", f"HF_ENDPOINT {ADDRESS}, not 'http://[1'"),
-    ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x names the home folder of a user who has none; set HF_LINEAGE"),
+    ("HF_LINEAGE_CACHE", "~nouser/x", "~nouser/x is nobody's home folder; set HF_LINEAGE"),
 ])  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
     monkeypatch.setenv(variable, value)

@@ -23,7 +23,7 @@ from tests.models import LOADABLE, WEIGHTS, card, logits, shard, tiny_llama
 from tests.server.client import connect
 
 INDEX = "model.safetensors.index.json"
-LEAVES = "is a link out of the model's folder and is not followed; put the file itself there"
+LEAVES = "is a link out of the model's folder, not followed; put a file there"
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ class TestOutsideCheckouts:
         named = f"{variable} names a place in the git checkout {checkout}, whose authors could then decide what is "
         inside = (checkout / path for path in (".", "cache", "inner/deep/cache", "inner/../cache"))
         for place, message in (
-            ("~nouser/x", f"~nouser/x names the home folder of a user who has none; set {variable} to a path"),
+            ("~nouser/x", f"~nouser/x is nobody's home folder; set {variable} to a path"),
             *((place, f"{named}trusted; set it to one outside") for place in inside),
         ):
             monkeypatch.setenv(variable, str(place))

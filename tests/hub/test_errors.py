@@ -40,7 +40,7 @@ OIDC = (
     "make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
 )
 OFFLINE = "in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download the model"
-TOKEN = f"m: the Hub does not accept the token (401 for url {CDN}); log in again, or correct HF_TOKEN"
+TOKEN = f"m: the Hub does not accept the token (401 for url {CDN}); correct HF_TOKEN or log in"
 INVALID = because(ValueError("Invalid metadata.\n- is it odd? yes"), answered(400, errors.BadRequestError))
 NO_CARD = "m: the Hub refuses README.md: Invalid metadata. - is it odd? yes; correct it and run again"
 ACCOUNT = "m: writing needs an account; run `hf auth login` or set HF_TOKEN"

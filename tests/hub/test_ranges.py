@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hf_lineage.checkpoint import remote
 from hf_lineage.checkpoint.remote import RangedFiles, RemoteCheckpoint
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import StoredTensor, TensorInfo
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.ranges import Downloads, RangedFile

@@ -20,9 +20,9 @@ from safetensors.torch import load_file, save_file
 from tests import gguf_models, onnx_models
 from tests.checkpoint.formats import test_bitsandbytes as bnb
 from tests.checkpoint.formats import test_compressed_tensors as compressed
-from tests.checkpoint.formats import test_fp8 as fp8
-from tests.checkpoint.formats import test_gptq as gptq
+from tests.checkpoint.formats import test_grouped as gptq
 from tests.checkpoint.formats import test_hqq as hqq
+from tests.checkpoint.formats import test_scaled as fp8
 from tests.checkpoint.formats import test_torchao as torchao
 from tests.experts import made
 from tests.models import EXAMPLES, HEADS, WEIGHTS, Trap, edit_json, shard, spoil

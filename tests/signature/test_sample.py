@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import StoredTensor
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature import sample as sampling
 from hf_lineage.signature.extract import extract_paths

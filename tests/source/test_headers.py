@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.weight_files import foreign_model
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import read_config
 from hf_lineage.source.headers import headers, read_headers
@@ -28,10 +28,10 @@ def quantized_gpt2(source, folder, pack, settings):
     return folder
 
 
-@pytest.mark.parametrize("form", ["gptq", "bitsandbytes"])
+@pytest.mark.parametrize("form", ["grouped", "bitsandbytes"])
 def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     test = importlib.import_module(f"tests.checkpoint.formats.test_{form}")
-    pack, settings = (test.gptq(), test.settings()) if form == "gptq" else test.PACKS["NF4"]
+    pack, settings = (test.gptq(), test.settings()) if form == "grouped" else test.PACKS["NF4"]
     base = tiny_gpt2(tmp_path / "base")
     child = quantized_gpt2(base, tmp_path / "child", pack, settings)
     other = quantized_gpt2(tiny_gpt2(tmp_path / "plain", seed=5), tmp_path / "other", pack, settings)

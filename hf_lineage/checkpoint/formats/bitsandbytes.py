@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, Parts, ScaleStep, filled_ends, step_part, table, uniform
+from hf_lineage.checkpoint.codes import Codes, Pair, Parts, ScaleStep, filled_ends, step_part, table, uniform
 from hf_lineage.checkpoint.formats.grid import CODES, NF4, Grid, Matrix, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import BYTES, SINGLE, Format, Module, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -28,63 +28,54 @@ PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
 TYPE = ".weight_format"
 
 
-class State(NamedTuple):
-    """The shape, the block sizes and the offset in the JSON beside a matrix of four bits."""
-
-    shape: tuple[int, int]
-    block: int  # numbers that share a scale
-    nested_block: int  # scales that share a scale in turn; 0 where they do not
-    offset: float  # the number that is added to scales which are quantized in turn
-
-
 def four_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
     end = next(end for end in STATES if end in module.parts)
-    state = _state(module.start, module.first_parts[end])
-    numbers = math.prod(state.shape)
+    shape, block, nested_block = _state(module.start, module.first_parts[end])[:3]
+    numbers = math.prod(shape)
     module.shape(".weight", PACKED)
     if module.parts[".weight"].size != -(-numbers // 2):
-        raise module.make_error(f"does not hold as many numbers as its shape {state.shape} needs")
-    blocks = -(-numbers // state.block)
+        raise module.make_error(f"does not hold as many numbers as its shape {shape} needs")
+    blocks = -(-numbers // block)
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
-    module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))
+    module.shape(".weight.absmax", BYTES if nested_block else SINGLE, (blocks,))
     module.shape(".weight.quant_map", SINGLE, (len(NF4),))
     steps: tuple[ScaleStep, ...] = ()
-    if state.nested_block:
-        module.shape(NESTED[0], SINGLE, (-(-blocks // state.nested_block),))
+    if nested_block:
+        module.shape(NESTED[0], SINGLE, (-(-blocks // nested_block),))
         module.shape(NESTED[1], SINGLE, (256,))
         ends += NESTED
         # Two steps of a nested scale are at most so much beside the widest grid of its blocks.
-        steps = (ScaleStep((step_part(2, -1), step_part(2, 1)), 0.06, state.block * state.nested_block),)
+        steps = (ScaleStep((step_part(2, -1), step_part(2, 1)), 0.06, block * nested_block),)
     kind = STATES[end]
-    decode = functools.partial(_decode_four_bits, module.start, kind, state)
+    decode = functools.partial(_decode_four_bits, module.start, kind, (shape, block, nested_block))
     name, low_high, levels = f"{kind.upper()} of bitsandbytes", filled_ends(1, *ENDS[kind]), table(CODES[kind])
-    codes = Codes(name, *low_high, decode, levels, (1, state.block), steps=steps, early=True, flat=True)
-    return module.tensor(state.shape, ends, decode, codes)
+    codes = Codes(name, *low_high, decode, levels, (1, block), steps=steps, early=True, flat=True)
+    return module.tensor(shape, ends, decode, codes)
 
 
-def _decode_four_bits(name: str, kind: str, state: State, parts: Parts) -> Matrix:
-    stored, packed, scales, code, *nested = parts
-    own = _state(name, stored)
-    if own[:3] != state[:3]:
+def _decode_four_bits(name: str, kind: str, sizes: tuple[Pair, int, int], parts: Parts) -> Matrix:
+    (shape, block, nested_block), (stored, packed, scales, code, *nested) = sizes, parts
+    *own_sizes, offset = _state(name, stored)
+    if tuple(own_sizes) != sizes:
         raise CheckpointError(f"{name} has another shape or other blocks than matrices of this name in other layers")
     if not np.allclose(code, CODES[kind], rtol=0, atol=1e-6):  # but for rounding
         raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; have the weights saved again")
     if nested:
         each, levels = (finite(f"{name}{end}", part) for end, part in zip(NESTED, nested, strict=True))
         with np.errstate(over="ignore"):
-            by_block = np.repeat(each, own.nested_block)[: len(scales)]
-            scales = levels[scales] * by_block + np.float32(own.offset)
-    table, half = pairs(False, *CODES[kind]), state.block // 2
+            by_block = np.repeat(each, nested_block)[: len(scales)]
+            scales = levels[scales] * by_block + np.float32(offset)
+    table, half = pairs(False, *CODES[kind]), block // 2
     whole = np.zeros((len(scales), half), np.uint8)
     whole.reshape(-1)[: packed.nbytes] = packed.reshape(-1).view(np.uint8)
-    grid, factors = Grid((len(scales), state.block), (1, state.block)), finite(f"{name}.weight.absmax", scales)
+    grid, factors = Grid((len(scales), block), (1, block)), finite(f"{name}.weight.absmax", scales)
     decoded = grid.decode(lambda rows, target: write_pairs(table, whole[rows], target), factors[:, None])
-    return decoded.reshape(-1)[: math.prod(state.shape)].reshape(state.shape)
+    return decoded.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
-def _state(name: str, stored: NDArray[Any]) -> State:
-    """Return the checked content of the JSON beside a matrix; raise CheckpointError if it is anything else."""
+def _state(name: str, stored: NDArray[Any]) -> tuple[Pair, int, int, float]:
+    """Return shape, numbers that share a scale, scales that share one in turn (0 if none do), and what is added."""
     try:
         content = json.loads(stored.tobytes())
         (rows, columns), block = content["shape"], content["blocksize"]
@@ -93,9 +84,8 @@ def _state(name: str, stored: NDArray[Any]) -> State:
         rows, columns, block, nested, offset = (0,) * 5
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
-        what = "does not give the shape and the blocks of a matrix; have it saved again"
-        raise CheckpointError(f"{name}.weight.quant_state {what}")
-    return State((rows, columns), block, nested, offset)
+        raise CheckpointError(f"{name}.weight.quant_state does not give shape and blocks; have it saved again")
+    return (rows, columns), block, nested, offset
 
 
 def eight_bits(module: Module, _: Settings) -> TensorInfo:
@@ -109,8 +99,7 @@ def eight_bits(module: Module, _: Settings) -> TensorInfo:
         return Grid(shape, (1, shape[1])).decode_bytes(name, (stored, values))
 
     # The library rounds a matrix to float16, and scales it in that, before it rounds it: a slack of 0.3 steps.
-    ends = filled_ends(0, 0x80, 0x7F)
-    codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=0.3)
+    codes = Codes("INT8 of bitsandbytes", *filled_ends(0, 0x80, 0x7F), decode, uniform(256), (1, shape[1]), slack=0.3)
     return module.tensor(shape, (".weight", ".SCB"), decode, codes)
 
 

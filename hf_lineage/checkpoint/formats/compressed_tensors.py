@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Parts, integers
-from hf_lineage.checkpoint.formats.fp8 import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
 from hf_lineage.checkpoint.formats.grid import Grid, Matrix, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import INDICES, WORDS, Format, Module, Settings, pair
+from hf_lineage.checkpoint.formats.scaled import EIGHT, SCALES_OR_POWERS, float_codes, four_bits
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 

@@ -26,8 +26,7 @@ NF4 = (
     *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
     *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
     *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
-)
-"""Quantiles of the normal distribution, by their bits."""
+)  # quantiles of the normal distribution, by their bits
 FP4 = tuple(sign * value / 12 for sign in (1, -1) for value in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0))
 CODES = {"nf4": NF4, "fp4": FP4}  # the tables of bitsandbytes by the names that it gives them
 AT_ONCE = 2**19  # numbers decoded at a time, so that what lies between the stored and the decoded stays small
@@ -156,7 +155,6 @@ class Grid:
         return self.decode(lambda rows, target: widen(target, stored[rows]), values, zeros)
 
     def _broadcast(self, values: Matrix, rows: slice) -> Matrix:
-        """Return the values of the blocks of the numbers in some rows, as one row or one column where all agree."""
         height, width = self.block
         beside = slice(rows.start // height, (rows.stop - 1) // height + 1)
         some = values[beside if self.rows is None else self.rows[rows]]

@@ -10,8 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Decode
-from hf_lineage.checkpoint.stored import Memory, StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Memory, StoredTensor, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
@@ -32,12 +31,6 @@ Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]  # name without the nu
 def not_decoded(how: str) -> NothingToCompare:
     """Return the error about weights that are stored in a way that is not decoded; `how` follows "stored"."""
     return NothingToCompare(f"the weights are stored {how}; {INSTEAD}")
-
-
-def is_plain(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-    """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
-    packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
-    return not (packed and config.get("quantization_config"))
 
 
 def plain_tensors(stored: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
@@ -94,8 +87,7 @@ def count(stated: Settings, key: str, default: int | None = None) -> int:
     """Return a positive number of the settings, or -1; raise CheckpointError for anything else."""
     value = stated.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not (value == -1 or 1 <= value < 2**31):
-        what = f"must be a positive integer, not {printable(repr(value), 50)}"
-        raise CheckpointError(f"config.json: `{key}` of quantization_config {what}")
+        raise CheckpointError(f"config.json: `{key}` must be a positive integer, not {printable(repr(value), 50)}")
     return value
 
 

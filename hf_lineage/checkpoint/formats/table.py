@@ -1,4 +1,4 @@
-"""Storage formats: the table of the formats that are decoded, and of those that are known and refused by name."""
+"""Storage formats: the table of those that are decoded, and of those that are known and refused by name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.formats import modules
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
-from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
-from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
-from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
-from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.formats.grouped import AUTO_ROUND, AWQ, GPTQ, HQQ, MLX
+from hf_lineage.checkpoint.formats.scaled import BITNET, FP8, GPT_OSS, QUANTO, TORCHAO
+from hf_lineage.checkpoint.tensor import StoredTensor, TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
 
@@ -53,7 +50,7 @@ def tensors_of(
     packed = [] if storage else [name for name, tensor in stored.items() if tensor.dtype not in modules.FLOATS]
     ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
     other = (BY_METHOD.get(modules.method(config)) or next(ends, None)) if packed else None
-    if not (storage or other or modules.is_plain(stored, config)):
+    if packed and not other and config.get("quantization_config"):
         types = {tensor.dtype for tensor in stored.values()} - modules.FLOATS - modules.CAST
         forms = printable(", ".join(sorted(types)) or "F8", 200)
         why, scheme = ", and config.json does not say how", printable(modules.method(config), 50)

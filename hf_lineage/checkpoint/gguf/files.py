@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from hf_lineage.checkpoint import foreign_form
-from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError, decode_text
+from hf_lineage.checkpoint.foreign_form import BoundedReader, HeaderError
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import OPEN_FILES, Stamp
@@ -26,12 +26,10 @@ LABEL = re.compile(
     r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",
     re.IGNORECASE,
 )
-SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
-"""The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
+SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}  # end of a quantization's name -> its precision; else 3
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 LARGEST_HEADER = 2**26  # bytes: several times the longest vocabulary
-MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
-"""Texts are items that are kept: four times as many as the largest vocabulary has."""
+MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20  # texts are items that are kept
 LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12  # bytes of a name, of a kept text; numbers of a list
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
 ALIGNMENT = "general.alignment"
@@ -50,18 +48,12 @@ class GgufTensor(NamedTuple):
     start: int  # the position of its first byte in the file
 
 
-class GgufHeader(NamedTuple):
-    """The metadata and the descriptions of tensors that stand before the numbers of a file."""
-
-    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
-    tensors: tuple[GgufTensor, ...]
-
-
 class Head(NamedTuple):
     """The header of one file, and the requests and bytes that reading it took."""
 
-    header: GgufHeader
-    stamp: Stamp | None  # the state of the file; None for a file on the Hub
+    metadata: Mapping[str, Any]  # numbers, short texts and short lists of numbers; everything longer is left out
+    tensors: tuple[GgufTensor, ...]
+    stamp: Stamp | None = None  # the state of the file; None for a file on the Hub
     requests: int = 0
     downloaded: int = 0  # bytes that were downloaded
 
@@ -107,8 +99,8 @@ def read_head(repo: RepoRef, file: str) -> Head:
     if file not in repo.heads:
         downloads = Downloads()
         with _beginning(repo, file, downloads) as (stream, size, stamp):
-            header = parse(stream, size)
-        repo.heads[file] = Head(header, stamp, downloads.requests, downloads.downloaded)
+            head = parse(stream, size)
+        repo.heads[file] = Head(*head[:2], stamp, downloads.requests, downloads.downloaded)
     known: Head = repo.heads[file]
     return known
 
@@ -174,7 +166,7 @@ def _precision(file: str) -> tuple[int, int, str]:
     return int(digits[0]) if digits else 0, size, file
 
 
-def parse(stream: BinaryIO, size: int) -> GgufHeader:
+def parse(stream: BinaryIO, size: int) -> Head:
     """Return the header of a GGUF file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
     reader = _Reader(stream, size, SHORT, LARGEST_HEADER)
     tensors, keys = reader.beginning()
@@ -195,10 +187,9 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     begin = -(-reader.position // alignment) * alignment
     misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
-        what = f"its {misplaced.name} does not begin within the file"
-        raise HeaderError(f"is truncated or damaged: {what}; download it again")
+        raise HeaderError(f"is truncated or damaged: its {misplaced.name} begins behind its end; download it again")
     short = {key: value for key, value in metadata.items() if value is not None}
-    return GgufHeader(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
+    return Head(short, tuple(entry._replace(start=begin + entry.start) for entry in entries))
 
 
 def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
@@ -214,7 +205,7 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
             if count > MOST_TEXTS:
                 what = f"a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}"
                 raise HeaderError(f"has {what}; do not trust it")
-            return tuple(decode_text(reader.take(reader.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+            return tuple(reader.text(reader.number("<Q")) for _ in range(count)) if kind == TEXT else ()
     return ()
 
 
@@ -237,13 +228,13 @@ class _Reader(BoundedReader):
         length = self.number("<Q")
         if length > LONGEST_NAME:
             raise HeaderError(f"has a name of {length} bytes; do not trust it")
-        return decode_text(self.take(length))
+        return self.text(length)
 
     def value(self, kind: int) -> Any:
         """Return the value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
-            return self.skip(length) if length > LONGEST_TEXT else decode_text(self.take(length))
+            return self.skip(length) if length > LONGEST_TEXT else self.text(length)
         if kind in SCALARS:
             return self.number(SCALARS[kind])
         if kind != LIST:

@@ -103,8 +103,7 @@ class _Translation:
         package = gguf()
         number = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == architecture), None)
         if number is None:
-            what = f"does not know the architecture {architecture}; `pip install --upgrade gguf`"
-            raise NothingToCompare(f"the installed package gguf {what}")
+            raise NothingToCompare(f"the package gguf does not know {architecture}; `pip install --upgrade gguf`")
         own = package.TensorNameMap.arch_block_mappings_cfg.get(number, {})
         mapped = {**package.TensorNameMap.block_mappings_cfg, **own}.items()
         # Where several tensors list one name, the package itself lets the last count.
@@ -141,7 +140,7 @@ def gguf_form(repo: RepoRef) -> ForeignForm | None:
         return None
 
     def metadata() -> Mapping[str, Any]:
-        return read_head(repo, files[0]).header.metadata
+        return read_head(repo, files[0]).metadata
 
     def tokens() -> dict[str, int]:  # llama.cpp marks the first piece of a word, WordPiece all others
         texts: Iterable[str] = read_tokens(repo, files[0])
@@ -181,7 +180,6 @@ def _rename(metadata: Mapping[str, Any], factorization: Factorization, plain: Ch
 
 
 def _aliases(name: str) -> Iterator[str]:
-    """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
     bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
     layer = INSIDE.fullmatch(bare)
     package = gguf()

@@ -17,8 +17,7 @@ from hf_lineage.checkpoint.formats.grid import E2M1
 from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import open_ranged
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored, single
+from hf_lineage.checkpoint.tensor import ByRows, StoredTensor, TensorInfo, as_stored, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
 from hf_lineage.files.safetensors import Stamp
 from hf_lineage.hub.repo import RepoRef
@@ -61,7 +60,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         opened.downloads.count(head.requests, head.downloaded)
         size = head.stamp.size if head.stamp else places[file].stat().st_size
         end, before = 0, ""
-        for tensor in sorted(head.header.tensors, key=lambda tensor: tensor.start):
+        for tensor in sorted(head.tensors, key=lambda tensor: tensor.start):
             length, block = _row(tensor)
             if tensor.start < end:
                 raise CheckpointError(f"{repo}: {file}: {tensor.name} overlaps {before}; do not trust the file")
@@ -69,35 +68,32 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         if end > size:
             what = f"is truncated: {before} ends at byte {end} of {size}; download it again"
             raise CheckpointError(f"{repo}: {file} {what}")
-        for tensor in head.header.tensors:
+        for tensor in head.tensors:
             if tensor.name in tensors:
                 text = printable(tensor.name, 200)
                 raise CheckpointError(f"{repo}: {text} is in two parts of the model; have them saved again")
             parts = _parts(tensor, places[file], head.stamp)
             stored |= parts
             tensors |= _tensors(tensor, tuple(parts))
-    total = next(iter(heads.values())).header.metadata.get("split.tensors.count")
-    count = sum(len(head.header.tensors) for head in heads.values())
+    total = next(iter(heads.values())).metadata.get("split.tensors.count")
+    count = sum(len(head.tensors) for head in heads.values())
     if isinstance(total, int) and total != count:
         raise CheckpointError(f"{repo}: its parts hold {count} tensors of {total}; have them saved again")
     return opened.checkpoint(stored, tensors)
 
 
 def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> dict[str, StoredTensor]:
-    """Return the pieces that are read of a tensor: each expert by itself."""
     length, size = _row(tensor)
     dtype = PLAIN.get(tensor.kind, "U8")
     experts, *shape = tensor.shape if _is_stack(tensor) else (1, *tensor.shape)
     row = tensor.shape[-1] if tensor.kind in PLAIN else tensor.shape[-1] // length * size
     whole = math.prod(shape) // length * size
     names = [f"{tensor.name}[{expert}]" for expert in range(experts)] if _is_stack(tensor) else [tensor.name]
-    starts = range(tensor.start, tensor.start + experts * whole, whole)
-    places = zip(names, starts, strict=True)
+    places = zip(names, range(tensor.start, tensor.start + experts * whole, whole), strict=True)
     return {name: StoredTensor(file, dtype, (*shape[:-1], row), start, stamp) for name, start in places}
 
 
 def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo]:
-    """Return a tensor as it is loaded and, of a stack, each expert by itself."""
     decode, codes, itemsize, refusal = _decoding(tensor.kind)
     shape = tensor.shape[1:] if _is_stack(tensor) else tensor.shape
     alone = {part: TensorInfo(shape, (part,), decode, itemsize, refusal, codes=codes) for part in parts}
@@ -219,8 +215,7 @@ KINDS: Mapping[str, Kind] = {
     "NVFP4": Kind(36, (4, 36), table(E2M1), 16, (0xFF, 0x77), one=NV_SCALES, rules={"reach": 1.6}),
     "TQ2_0": Kind(66, (0, 64), uniform(3), 256, (0x00, 0xAA)),
     "TQ1_0": Kind(54, (0, 52), uniform(3), 256),
-}
-"""Name of a type in llama.cpp -> its layout."""
+}  # name of a type in llama.cpp -> its layout
 
 
 def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:

@@ -69,17 +69,15 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
         else:
             if weights.matrices and not weights.nameless:
                 return Graph(*repo.heads.setdefault(key, Graph(file, graph, weights, stamp)))
-            why = "has no product with a stored matrix; check another file"
+            what = "no product with a stored matrix"
             if weights.nameless:
                 what = f"{weights.nameless} matrices whose place in the model is unknown"
-                why = f"multiplies with {what}; check the safetensors release instead"
-            why = f"the ONNX graph {why}"
+            why = f"the ONNX graph has {what}; check the safetensors release"
         reasons.append(f"{repo}: {printable(file, 200)}: {why}")
     raise NothingToCompare(reasons[0])
 
 
 def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
-    """Return the checkpoint in some graphs: matrices as (out, in) and, outside the layers, everything else."""
     tensors: dict[str, TensorInfo] = {}
     constants: dict[str, tuple[str, OnnxTensor]] = {}
     for before, (file, graph, weights, _) in graphs.items():
@@ -160,7 +158,6 @@ def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
 
 
 def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the configured numbers of query heads and of key/value heads; NothingToCompare where one is missing."""
     keys = next(iter(as_stacks(factorization.heads).values()))
     heads = next((count for key in keys if (count := setting(config, key)) is not None), None)
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)

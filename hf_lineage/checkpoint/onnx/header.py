@@ -1,7 +1,7 @@
-"""The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
+"""The graph of an ONNX file and the places of the numbers of its tensors, parsed with bounds, as the file is untrusted.
 
-Fields have the numbers of `onnx.proto`, in the encoding of https://protobuf.dev/programming-guides/encoding. Weights
-are stepped over, so that a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
+Fields have the numbers of `onnx.proto`, encoded as https://protobuf.dev/programming-guides/encoding says. Weights are
+stepped over, so that memory holds the graph alone.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign_form import HeaderError, decode_text
+from hf_lineage.checkpoint.foreign_form import HeaderError
 from hf_lineage.checkpoint.tensor import DTYPES
 
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26  # bytes of one text, and of all
 VARINT, BYTES, FIXED = 0, 2, {1: 8, 5: 4}  # on the wire: a varint, bytes, and fixed numbers of bytes
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8  # nodes, tensors, and graphs within graphs at most
 MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64  # of a tensor at most; whole numbers of a list that are kept
-RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
-"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
+RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"  # how numbers are held
 LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}  # field -> form of the numbers in it
 KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
 KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
@@ -44,13 +43,65 @@ Value = int | Span  # a whole number, or the place of bytes: a float, a text, a 
 NOWHERE = Span(0, 0)
 
 
-class Walker:
-    """Walks over the messages of one file; raises HeaderError, or OSError if it cannot be read."""
+@dataclass(frozen=True)
+class OnnxTensor:
+    """A constant tensor of the graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int  # the number of its data type
+    form: str = RAW
+    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
+    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
+    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
+
+    @property
+    def size(self) -> int:
+        """The bytes that its numbers take; numbers of less than eight bits are packed."""
+        return -(-math.prod(self.shape) * BITS[self.kind] // 8)
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
+
+    kind: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
+    scope: str  # the module of PyTorch it comes from; empty if it is not given
+    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
+
+
+@dataclass
+class OnnxGraph:
+    """The graph of a file, with all graphs inside it."""
+
+    nodes: list[OnnxNode] = field(default_factory=list)
+    tensors: dict[str, OnnxTensor] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+
+
+def parse(stream: BinaryIO, size: int) -> OnnxGraph:
+    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    reader = Reader(stream, size)
+    graphs = reader.by_number(reader.whole)[7]
+    if len(graphs) != 1:
+        raise HeaderError("is not an ONNX file with one graph; have it saved again")
+    reader.graph.outputs = reader.read(graphs[0], 0)
+    return reader.graph
+
+
+class Reader:
+    """Walks over the messages of one file and keeps its graph; raises HeaderError, or OSError if it cannot be read."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self._fields = self._text = 0
         self.whole = Span(0, size)  # the outermost message
+        self.graph = OnnxGraph()
 
     def fields(self, message: Value) -> Iterator[tuple[int, Value]]:
         """Yield the number and the value of every field of a message."""
@@ -104,8 +155,8 @@ class Walker:
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
-        """Return a text."""
-        return decode_text(self.content(value))
+        """Return a text; bytes that are not UTF-8 are replaced."""
+        return self.content(value).decode(errors="replace")
 
     def content(self, value: Value) -> bytes:
         """Return the bytes of a short field."""
@@ -125,69 +176,6 @@ class Walker:
             if byte < 128:
                 return value & (2**64 - 1), position + count + 1
         raise HeaderError("is truncated or damaged: a number does not end; download it again")
-
-
-def _place(value: Value) -> Span:
-    if not isinstance(value, Span):
-        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
-    return value
-
-
-@dataclass(frozen=True)
-class OnnxTensor:
-    """A constant tensor of the graph."""
-
-    name: str
-    shape: tuple[int, ...]
-    kind: int  # the number of its data type
-    form: str = RAW
-    span: Span = NOWHERE  # the place of its numbers, in this file or in `file`
-    file: str = ""  # the other file that holds them, as the model names it; empty if they are in this one
-    values: tuple[int, ...] = ()  # the numbers of a short tensor of whole numbers
-
-    @property
-    def size(self) -> int:
-        """The bytes that its numbers take; numbers of less than eight bits are packed."""
-        return -(-math.prod(self.shape) * BITS[self.kind] // 8)
-
-
-@dataclass(frozen=True)
-class OnnxNode:
-    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
-
-    kind: str
-    domain: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]  # numbers and lists of whole numbers by name
-    scope: str  # the module of PyTorch it comes from; empty if it is not given
-    inner: tuple[str, ...]  # the names of the outputs of the graphs inside it
-
-
-@dataclass
-class OnnxGraph:
-    """The graph of a file, with all graphs inside it."""
-
-    nodes: list[OnnxNode] = field(default_factory=list)
-    tensors: dict[str, OnnxTensor] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-
-
-def parse(stream: BinaryIO, size: int) -> OnnxGraph:
-    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
-    reader = _Reader(stream, size)
-    graphs = reader.by_number(reader.whole)[7]
-    if len(graphs) != 1:
-        raise HeaderError("is not an ONNX file with one graph; have it saved again")
-    reader.graph.outputs = reader.read(graphs[0], 0)
-    return reader.graph
-
-
-class _Reader(Walker):
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        super().__init__(stream, size)
-        self.graph = OnnxGraph()
 
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
         """Keep the nodes and tensors of a graph, and return the names of its outputs."""
@@ -231,7 +219,6 @@ class _Reader(Walker):
         return self.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
 
     def _attribute(self, message: Value, depth: int, inner: list[str]) -> tuple[str, Any]:
-        """Return the name of an attribute and its value, None if it is not kept; add outputs of graphs to `inner`."""
         has = self.by_number(message)
         for graph in (*has[6], *has[11]):
             inner += self.read(graph, depth + 1)
@@ -267,3 +254,9 @@ class _Reader(Walker):
             values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
             values = values if form == RAW else self.numbers([span], SHORT)
         return replace(tensor, form=form, span=span, values=tuple(values))
+
+
+def _place(value: Value) -> Span:
+    if not isinstance(value, Span):
+        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
+    return value

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.checkpoint.onnx.header import KINDS, VARINTS, OnnxGraph, OnnxNode, OnnxTensor
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.checkpoint.tensor import DTYPES, StoredTensor, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.safetensors import Stamp
 
@@ -50,7 +49,6 @@ def unpack_bits(content: Array, bits: int) -> Array:
 
 
 def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
     numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
     if tensor.kind in HALVES:
         numbers = unpack_bits(numbers.astype(np.uint8), 4)[: math.prod(tensor.shape)].reshape(tensor.shape)
@@ -90,24 +88,21 @@ class Values:
     def find(self, name: str, depth: int = 0) -> TensorInfo | None:
         """Return a value that depends on constants alone, None for any other; CheckpointError for what cannot be."""
         if name not in self._known:
-            node = self.makers.get(name)
-            self._known[name] = self._compute(node, depth) if node else None
+            node, info = self.makers.get(name), None
+            if node and node.kind in OPERATIONS and depth <= DEEPEST and len(node.inputs) <= MOST_INPUTS:
+                inputs = [self.find(value, depth + 1) for value in node.inputs if value]
+                known = [each for each in inputs if each is not None]
+                try:
+                    info = _operate(node, known) if known and len(known) == len(inputs) else None
+                except (ValueError, IndexError, TypeError, OverflowError) as error:
+                    what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
+                    raise CheckpointError(f"the ONNX graph computes {what}") from None
+            self._known[name] = info
         return self._known[name]
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return the numbers of a short constant of whole numbers; none for any other value."""
         return self._tensors[name].values if name in self._tensors else ()
-
-    def _compute(self, node: OnnxNode, depth: int) -> TensorInfo | None:
-        if node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
-            return None
-        inputs = [self.find(value, depth + 1) for value in node.inputs if value]
-        known = [info for info in inputs if info is not None]
-        try:
-            return _operate(node, known) if known and len(known) == len(inputs) else None
-        except (ValueError, IndexError, TypeError, OverflowError) as error:
-            what = f"{printable(node.outputs[0], 200)} in an invalid way ({error}); do not trust it"
-            raise CheckpointError(f"the ONNX graph computes {what}") from None
 
 
 def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., Array]) -> TensorInfo:
@@ -121,8 +116,7 @@ def combine(inputs: Sequence[TensorInfo], shape: Shape, compute: Callable[..., A
             with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
                 return compute(*decoded)
         except (ValueError, TypeError) as error:
-            what = f"do not fit each other ({error}); do not trust it"
-            raise CheckpointError(f"tensors of the ONNX graph {what}") from None
+            raise CheckpointError(f"tensors of the graph do not fit each other ({error}); do not trust it") from None
 
     refusal = next((info.refusal for info in inputs if info.refusal), "")
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
@@ -153,7 +147,6 @@ def affine(
 
 
 def _broadcast_scales(shape: Shape, from_shape: Shape, axis: int, block: int) -> Callable[[Array], Array]:
-    """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(from_shape) == 1:
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]
@@ -204,9 +197,7 @@ def _operate(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
             matrix, scale = sorted(inputs, key=lambda info: math.prod(info.shape), reverse=True)
             return affine(matrix, scale, None)
         case "Sub":
-            matrix, zero_point = inputs
-            return affine(matrix, None, zero_point)
+            return affine(first, None, inputs[1])
         case "Transpose":
-            (matrix,) = inputs
-            return transpose(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
+            return transpose(first, node.attributes.get("perm") or range(len(first.shape))[::-1])
     return first

@@ -1,8 +1,7 @@
 """The weights of an ONNX graph by the names of their modules, and the matrices that it multiplies with.
 
-The operation that multiplies with a matrix tells its layout; see ONNX Runtime's `docs/ContribOperators.md`. It has its
-own name where the exporter left it one, or that of a module: in the name of the operation, in PyTorch's metadata, or in
-that of the bias that is added. Operations that lead to no output of the graph do not count.
+The operation tells the layout of its matrix (ONNX Runtime's `docs/ContribOperators.md`). A matrix has the name that the
+exporter left, or that of a module: in the operation's name, in PyTorch's metadata, or in that of the bias added to it.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulNBits
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # the name of a parameter in PyTorch
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
-)
-"""Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
+)  # suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
@@ -55,8 +53,7 @@ def collect_weights(graph: OnnxGraph) -> Weights:
     for node in search.living():
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
             what = f"the operation {node.kind}, whose fused weights hf-lineage cannot separate"
-            instead = "check a file without optimizations, or the safetensors release"
-            raise NothingToCompare(f"the ONNX graph has {what}; {instead}")
+            raise NothingToCompare(f"the ONNX graph has {what}; check a file without optimizations")
         if not (node.kind in OPERATIONS and all(search.values.find(name) for name in node.inputs if name)):
             search.keep(node)
     return search.weights
@@ -124,7 +121,6 @@ class _Search:
         return turned if alpha == 1 else combine([turned], turned.shape, lambda numbers: numbers * alpha)
 
     def _constant(self, node: OnnxNode, place: int) -> TensorInfo | None:
-        """Return an input of an operation, None where it has no such one; raise ValueError if it is no constant."""
         name = node.inputs[place] if place < len(node.inputs) else ""
         if not name:
             return None
@@ -133,7 +129,6 @@ class _Search:
         return info
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
-        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
         results = {*node.outputs}
         users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
         results |= {output for some in users.values() for user in some for output in user.outputs}
@@ -188,7 +183,6 @@ class _Search:
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 
     def _heads(self, node: OnnxNode, rows: int) -> int | None:
-        """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
         shape = self.values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
         joined = self.values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:

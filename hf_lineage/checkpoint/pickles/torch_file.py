@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 
 from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read_pickle
-from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES
+from hf_lineage.checkpoint.tensor import DTYPES, LFS_POINTER, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.paths import open_regular
 from hf_lineage.files.safetensors import Stamp
@@ -58,8 +57,7 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
             for name, view in _views(content).items():
                 yield name, _locate_tensor(name, view, places, file, stamp)
     except UnknownError as error:
-        what = f"{text} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle"
-        raise NothingToCompare(f"{what}; {INSTEAD}") from None
+        raise NothingToCompare(f"{text} {printable(error, 300)}; only named tensors are read; {INSTEAD}") from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise CheckpointError(f"{text} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:
@@ -67,8 +65,8 @@ def torch_header(file: Path, text: str) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """Return the content of the pickle of an archive, and the places of its storages."""
-    with zipfile.ZipFile(_BoundedFile(stream, size)) as archive:
+    bounded: Any = _BoundedFile(stream, size)
+    with zipfile.ZipFile(bounded) as archive:
         listed = archive.infolist()
         if archive.comment:
             raise DamagedError("it is an archive with a comment, and torch writes none")
@@ -86,20 +84,11 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     return content, {entry.filename.removeprefix(start): _place(stream, entry, size) for entry in inside}
 
 
-class _BoundedFile(io.RawIOBase):
+class _BoundedFile:
     """A file that is read in parts no larger than the list of entries may be."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream, self._size = stream, size
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
+        self._stream, self._size, self.seek, self.tell = stream, size, stream.seek, stream.tell
 
     def read(self, size: int = -1) -> bytes:
         left = self._size - self.tell()
@@ -132,7 +121,6 @@ def _content(stream: BinaryIO, place: tuple[int, int]) -> bytes:
 
 
 def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
     magic, _, system, content, keys = (read_pickle(beginning, CALLS) for _ in range(5))
     if magic != 0x1950A86A20F9469CFC6C:
@@ -152,7 +140,6 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 def _views(content: Any) -> dict[str, _View]:
-    """Return the tensors among the items of a mapping; other items belong to no model."""
     if not isinstance(content, dict):
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}

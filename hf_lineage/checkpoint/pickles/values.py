@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import io
 import pickletools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 MOST_STEPS = 2**23  # instructions: those of a model of three hundred thousand tensors
 MARK = object()  # on the stack below the items of a tuple, a list or a mapping
-NEW: dict[str, Callable[[], Any]] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict, "MARK": lambda: MARK}
-NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
-PLAIN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
+NEW: dict[str, Callable[[Any], Any]] = {"EMPTY_TUPLE": lambda _: (), "EMPTY_LIST": lambda _: [], "MARK": lambda _: MARK}
+NEW |= {"NONE": lambda _: None, "NEWTRUE": lambda _: True, "NEWFALSE": lambda _: False, "EMPTY_DICT": lambda _: {}}
+NEW |= {"GLOBAL": lambda text: Name(text.replace(" ", "."))}
+PLAIN = frozenset(["BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"])
+MEMORY = frozenset(["BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET"])
+COUNTS = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "STACK_GLOBAL": 2, "BINPERSID": 1}  # step -> the items that it takes
+COUNTS |= {"SETITEM": 2, "APPEND": 1, "REDUCE": 2, "BUILD": 2}
+MARKED = frozenset({"TUPLE", "SETITEMS", "APPENDS"})  # take everything above the last mark
+KNOWN = NEW.keys() | PLAIN | MEMORY | COUNTS.keys() | MARKED | {"PROTO", "FRAME"}
 
 
 class UnknownError(ValueError):
@@ -48,109 +54,70 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-@dataclass
-class _Machine:
-    calls: frozenset[str]
-    stack: list[Any] = field(default_factory=list)
-    memory: dict[int, Any] = field(default_factory=dict)
-
-    def pop_marked(self) -> list[Any]:
-        """Take everything above the last mark, and the mark."""
-        items: list[Any] = []
-        while (item := self.stack.pop()) is not MARK:
-            items.append(item)
-        return items[::-1]
-
-    def last(self, count: int) -> list[Any]:
-        """Take so many items."""
-        return [self.stack.pop() for _ in range(count)][::-1]
-
-    def name(self) -> None:
-        """Put the name of an object in the place of its module and its name there."""
-        words = self.last(2)
-        if not all(isinstance(word, str) for word in words):
-            raise DamagedError("its pickle cannot be read")
-        self.stack.append(Name(".".join(words)))
-
-    def store(self, place: int) -> None:
-        self.memory[place] = self.stack[-1]
-
-    def insert(self, items: list[Any]) -> None:
-        """Put keys and values, one after the other, into the mapping on the stack."""
-        target = self.stack[-1]
-        if not isinstance(target, dict) or len(items) % 2 or not all(type(key) is str for key in items[::2]):
-            raise UnknownError("holds a mapping whose keys are not texts")
-        target.update(zip(items[::2], items[1::2], strict=True))
-
-    def extend(self, items: list[Any]) -> None:
-        if not isinstance(self.stack[-1], list):
-            raise DamagedError("its pickle cannot be read")
-        self.stack[-1].extend(items)
-
-    def call(self) -> None:
-        called, arguments = self.last(2)
-        if not isinstance(called, Name) or not isinstance(arguments, tuple):
-            raise DamagedError("its pickle cannot be read")
-        if called.text == "collections.OrderedDict" and not arguments:
-            self.stack.append({})
-        elif called.text in self.calls:
-            self.stack.append(Call(called.text, arguments))
-        else:
-            raise UnknownError(f"would call {called.text[:200]}")
-
-    def build(self) -> None:
-        """Leave out what torch notes beside the items of a mapping: the versions of its modules."""
-        target, state = self.last(2)
-        if not isinstance(target, dict) or not isinstance(state, dict) or state.keys() - {"_metadata"}:
-            raise UnknownError("would change more than a mapping")
-        self.stack.append(target)
-
-
-Step = Callable[[_Machine, Any], object]
-
-
-def _push(make: Callable[[], Any]) -> Step:
-    return lambda machine, _: machine.stack.append(make())
-
-
-STEPS: Mapping[str, Step] = {
-    **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
-    **{name: _push(make) for name, make in NEW.items()},
-    **dict.fromkeys(PLAIN, lambda machine, value: machine.stack.append(value)),
-    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.last(1))),
-    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.last(2))),
-    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.last(3))),
-    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_marked())),
-    "GLOBAL": lambda machine, text: machine.stack.append(Name(text.replace(" ", "."))),
-    "STACK_GLOBAL": lambda machine, _: machine.name(),
-    "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
-    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), lambda machine, place: machine.store(place)),
-    "MEMOIZE": lambda machine, _: machine.store(len(machine.memory)),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda machine, place: machine.stack.append(machine.memory[place])),
-    "SETITEM": lambda machine, _: machine.insert(machine.last(2)),
-    "SETITEMS": lambda machine, _: machine.insert(machine.pop_marked()),
-    "APPEND": lambda machine, _: machine.extend(machine.last(1)),
-    "APPENDS": lambda machine, _: machine.extend(machine.pop_marked()),
-    "REDUCE": lambda machine, _: machine.call(),
-    "BUILD": lambda machine, _: machine.build(),
-}
-
-
 def read_pickle(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     """Return the value of one pickle, and leave the stream behind it; those of `calls` are values."""
     try:
-        return _follow(stream, _Machine(calls))
+        return _follow(stream, calls)
     except (UnknownError, DamagedError):
         raise
     except (ValueError, OverflowError, LookupError):
         raise DamagedError("the end of its pickle cannot be read") from None
 
 
-def _follow(stream: io.BytesIO, machine: _Machine) -> Any:
+def _follow(stream: io.BytesIO, calls: frozenset[str]) -> Any:
+    stack: list[Any] = []
+    memory: dict[Any, Any] = {}
     for number, (code, argument, _) in enumerate(pickletools.genops(stream)):
         if code.name == "STOP":
             break
-        if number > MOST_STEPS or code.name not in STEPS:
+        if number > MOST_STEPS or code.name not in KNOWN:
             raise UnknownError(f"holds more than tensors and plain values ({code.name})")
-        STEPS[code.name](machine, argument)
-    return machine.stack.pop()
+        if code.name in PLAIN:
+            stack.append(argument)
+        elif code.name in MEMORY:
+            place = len(memory) if code.name == "MEMOIZE" else argument
+            if code.name.endswith("GET"):
+                stack.append(memory[place])
+            else:
+                memory[place] = stack[-1]
+        elif code.name in COUNTS:
+            items = [stack.pop() for _ in range(COUNTS[code.name])][::-1]
+            _combine(code.name, items, stack, calls)
+        elif code.name in MARKED:
+            items = []
+            while (item := stack.pop()) is not MARK:
+                items.append(item)
+            _combine(code.name, items[::-1], stack, calls)
+        elif code.name in NEW:
+            stack.append(NEW[code.name](argument))
+    return stack.pop()
+
+
+def _combine(step: str, items: list[Any], stack: list[Any], calls: frozenset[str]) -> None:
+    """Make one value of some items, or put them into the list or the mapping that is the last on the stack."""
+    match step, items:
+        case (("TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3"), _):
+            stack.append(tuple(items))
+        case "STACK_GLOBAL", [str(module), str(name)]:
+            stack.append(Name(f"{module}.{name}"))
+        case "BINPERSID", [key]:
+            stack.append(Persistent(key))
+        case (("SETITEM" | "SETITEMS"), _):  # keys and values, one after the other
+            target = stack[-1]
+            if not isinstance(target, dict) or len(items) % 2 or not all(type(key) is str for key in items[::2]):
+                raise UnknownError("holds a mapping whose keys are not texts")
+            target.update(zip(items[::2], items[1::2], strict=True))
+        case (("APPEND" | "APPENDS"), _) if isinstance(stack[-1], list):
+            stack[-1].extend(items)
+        case "REDUCE", [Name(text="collections.OrderedDict"), ()]:
+            stack.append({})
+        case "REDUCE", [Name(text=called), tuple(arguments)]:
+            if called not in calls:
+                raise UnknownError(f"would call {called[:200]}")
+            stack.append(Call(called, arguments))
+        case "BUILD", [target, state]:  # what torch notes beside the items of a mapping is left out: versions
+            if not isinstance(target, dict) or not isinstance(state, dict) or state.keys() - {"_metadata"}:
+                raise UnknownError("would change more than a mapping")
+            stack.append(target)
+        case _:
+            raise DamagedError("its pickle cannot be read")

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file as numpy_file
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.formats.hqq import MLX_BITS
+from hf_lineage.checkpoint.formats.grouped import MLX_BITS
 from tests.checkpoint.conftest import words
 from tests.models import WEIGHTS, edit_json, spoil, tiny_llama
 from tests.quantizing import BASE, of_library, opened, put, repacked
@@ -32,10 +32,10 @@ MLX_DAMAGE = [
     (f"{UP}.scales", torch.full((256, 3), torch.nan), "holds scales that are not finite"),
 ]
 MLX_SETTINGS: list[Any] = [
-    ({"group_size": 64}, "groups of 64 integers of 4 bits; have"),
-    ({"bits": 8}, "groups of 32 integers of 8 bits; have"),
-    ({"bits": 7}, "groups of 32 integers of 7 bits; have"),
-    ({"bits": "4"}, "`bits` of quantization_config must be a positive integer, not '4'"),
+    ({"group_size": 64}, "x 64 integers of 4 bits; have"),
+    ({"bits": 8}, "x 32 integers of 8 bits; have"),
+    ({"bits": 7}, "x 32 integers of 7 bits; have"),
+    ({"bits": "4"}, "`bits` must be a positive integer, not '4'"),
     ({"mode": "mxfp4"}, f"{NOT_READ} the weights are stored by MLX with the mode mxfp4, which is not"),
 ]
 

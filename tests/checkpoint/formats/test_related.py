@@ -15,7 +15,7 @@ from safetensors.torch import save
 from hf_lineage.hub.repo import RepoRef
 from tests.checkpoint.formats import test_bitsandbytes as test_bnb
 from tests.checkpoint.formats import test_compressed_tensors as test_compressed
-from tests.checkpoint.formats import test_fp8, test_gptq, test_hqq, test_torchao
+from tests.checkpoint.formats import test_grouped, test_hqq, test_scaled, test_torchao
 from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors
@@ -23,15 +23,15 @@ from tests.properties import cases
 from tests.quantizing import BASE, INDEPENDENT, put, refused, repacked, verdict
 
 FORMATS = {
-    "GPTQ": (test_gptq.gptq(), test_gptq.settings(), 0.95),
-    "AWQ": (test_gptq.awq(), test_gptq.AWQ, 0.95),
+    "GPTQ": (test_grouped.gptq(), test_grouped.settings(), 0.95),
+    "AWQ": (test_grouped.awq(), test_grouped.AWQ, 0.95),
     "NF4": (test_bnb.four_bits(), test_bnb.FOUR, 0.95),
-    "FP8": (test_fp8.whole, test_fp8.FP8, 0.99),
-    "NVFP4 of modelopt": (test_fp8.nvfp4, test_fp8.MODELOPT, 0.9),
+    "FP8": (test_scaled.whole, test_scaled.FP8, 0.99),
+    "NVFP4 of modelopt": (test_scaled.nvfp4, test_scaled.MODELOPT, 0.9),
     "pack-quantized": (*test_compressed.case("4 bits, groups"), 0.9),
     "HQQ": (test_hqq.hqq(), test_hqq.SETTINGS, 0.95),
     "BitNet": (test_torchao.bitnet(), test_torchao.BITNET, 0.75),
-    "AutoRound": (*test_gptq.PACKS["GPTQ's layout"], 0.95),
+    "AutoRound": (*test_grouped.PACKS["GPTQ's layout"], 0.95),
     "torchao": (test_torchao.rows(torch.int8), test_torchao.TORCHAO, 0.99),
     "quanto": (test_torchao.quanto(torch.int8), {}, 0.99),
     "MLX": (test_hqq.mlx(4), {"bits": 4, "group_size": 32}, 0.95),
@@ -43,11 +43,11 @@ MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
 BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
 SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
 TWO = (MATRIX, 2 * MATRIX)
-EXPERTS = dict(zip(("_blocks", "_scales"), test_fp8.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
-IN_BLOCKS = [test_fp8.blocks(16, 32)(matrix) for matrix in TWO]
+EXPERTS = dict(zip(("_blocks", "_scales"), test_scaled.blocks_of_four_bits(torch.stack(TWO).mT), strict=True))
+IN_BLOCKS = [test_scaled.blocks(16, 32)(matrix) for matrix in TWO]
 STACK = {end.removeprefix(".weight"): torch.stack([part[end] for part in IN_BLOCKS]) for end in IN_BLOCKS[0]}
 ALIKE = ("NVFP4 of modelopt", "BitNet", "torchao", "HQQ", "AutoRound", "quanto", "MLX")
-MODULES = (test_bnb, test_compressed, test_fp8, test_gptq, test_hqq, test_torchao)
+MODULES = (test_bnb, test_compressed, test_scaled, test_grouped, test_hqq, test_torchao)
 DAMAGED = [row for module in MODULES for row in module.DAMAGED]
 """A packing, its settings, the name of a part and what is put there, and what is said of it."""
 
@@ -74,10 +74,10 @@ def packed(pack, settings, *_):
 
 
 MODELS = {
-    "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
-    "MXFP8": packed(*test_fp8.PACKS["MXFP8"]),
-    "GPTQ": packed(test_gptq.gptq(order=True), test_gptq.settings(order=True)),
-    "GPTQ, 3 bits": packed(test_gptq.gptq(bits=3), test_gptq.settings(bits=3) | {"dynamic": {}}),
+    "FP8 blocks": packed(*test_scaled.PACKS["blocks"]),
+    "MXFP8": packed(*test_scaled.PACKS["MXFP8"]),
+    "GPTQ": packed(test_grouped.gptq(order=True), test_grouped.settings(order=True)),
+    "GPTQ, 3 bits": packed(test_grouped.gptq(bits=3), test_grouped.settings(bits=3) | {"dynamic": {}}),
     "AWQ": packed(*FORMATS["AWQ"]),
     "NF4": packed(test_bnb.four_bits(nested=True), test_bnb.FOUR),
     "int8": packed(test_bnb.eight_bits, test_bnb.EIGHT),
@@ -85,9 +85,9 @@ MODELS = {
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
     "gpt-oss": (EXPERTS, {"quant_method": "mxfp4"}),
-    "FP8 in a stack": (STACK, test_fp8.PACKS["blocks"][1]),
+    "FP8 in a stack": (STACK, test_scaled.PACKS["blocks"][1]),
     "HQQ, 3 bits": packed(test_hqq.hqq(3), test_hqq.SETTINGS),
-    "AutoRound as AWQ": packed(*test_gptq.PACKS["AWQ's layout"]),
+    "AutoRound as AWQ": packed(*test_grouped.PACKS["AWQ's layout"]),
 } | {name: packed(*FORMATS[name]) for name in ALIKE}
 
 

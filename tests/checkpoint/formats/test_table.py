@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.formats import table
 from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD, tensors_of
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import StoredTensor, TensorInfo
 from hf_lineage.errors import NothingToCompare
 from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, tiny_llama

@@ -36,7 +36,7 @@ SHORT = "is truncated: it ends within its header; download it again"
 NO_POWER = "general.alignment: 3, which is not a power of two"
 BOTH, AT_MOST = (2**40, 2**40), "hf-lineage reads at most"
 READ, NO = "only little-endian versions 2 and 3 are read; convert the model again", "do not trust it"
-BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
+BEYOND = "is truncated or damaged: its t begins behind its end; download it again"
 LIMITED = """
 import io, resource, sys
 from hf_lineage.checkpoint.foreign_form import HeaderError
@@ -91,14 +91,14 @@ def test_an_error_names_the_model_and_the_file(tmp_path, content, said):
 def published(online, tmp_path):
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a.gguf", said={"general.name": "a name"})
     online.publish("fern/gguf", file.parent)
-    return read_head(RepoRef("here", file.parent), file.name).header
+    return read_head(RepoRef("here", file.parent), file.name)[:2]
 
 
 def test_of_a_file_on_the_hub_the_header_alone_is_fetched_once_or_read_in_the_cache(online, published, tmp_path):
     repo = resolve("fern/gguf")
     assert choose_files(repo) == ("a.gguf",)
     found = read_head(repo, "a.gguf")
-    assert (found.header, found.stamp) == (published, None)
+    assert (found[:2], found.stamp) == (published, None)
     assert found.downloaded == online.moved("fern/gguf") < (tmp_path / "published/a.gguf").stat().st_size / 4
     online.forget()
     assert read_head(repo, "a.gguf") is found
@@ -112,7 +112,7 @@ def test_of_a_file_on_the_hub_the_header_alone_is_fetched_once_or_read_in_the_ca
 def test_a_longer_header_is_fetched_piece_by_piece(online, published, monkeypatch):
     monkeypatch.setattr("hf_lineage.checkpoint.gguf.files.HEAD", 64)
     found = read_head(resolve("fern/gguf"), "a.gguf")
-    assert found.header == published
+    assert found[:2] == published
     assert 4 < found.requests < 10
     assert online.twice() == []
 
@@ -134,7 +134,7 @@ def written(folder: Path) -> Path:
     return file
 
 
-def read(content: bytes) -> gguf_files.GgufHeader:
+def read(content: bytes) -> gguf_files.Head:
     return parse(io.BytesIO(content), len(content))
 
 

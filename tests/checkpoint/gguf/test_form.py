@@ -231,7 +231,7 @@ def test_names_are_those_on_the_disk_of_the_hub_and_each_expert_of_a_stack_has_o
     found = pieces("qwen3moe", ["blk.0.ffn_up_exps.weight", *EXPERTS])
     assert {piece.stored: piece.name for piece in found} == EXPERTS
     monkeypatch.setattr(gguf, "MODEL_ARCH_NAMES", {})
-    why = "^the installed package gguf does not know the architecture llama; `pip install --upgrade gguf`$"
+    why = "^the package gguf does not know llama; `pip install --upgrade gguf`$"
     with pytest.raises(NothingToCompare, match=why):
         pieces("llama", NAMES)
 

@@ -13,8 +13,7 @@ from hf_lineage.checkpoint.foreign_form import Piece, by_pieces
 from hf_lineage.checkpoint.gguf.tensors import KINDS as GRIDS
 from hf_lineage.checkpoint.gguf.tensors import apply_factors, codes_of
 from hf_lineage.checkpoint.gguf.tensors import gguf as package
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import single
+from hf_lineage.checkpoint.tensor import StoredTensor, single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized

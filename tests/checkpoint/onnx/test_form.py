@@ -13,10 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage import Options
 from hf_lineage.architecture.registry import lookup
-from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_form import Piece, name_in_out, split_rows
 from hf_lineage.checkpoint.onnx.form import name_tensors, onnx_form, read_graph
-from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.checkpoint.weight_files import foreign_model, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.source.config import read_config
@@ -257,7 +256,7 @@ def test_a_graph_without_matrices_is_not_read_and_a_huge_claim_takes_no_memory(f
     clash.graph.node.append(helper.make_node("MatMul", ["x", "onnx::1"], ["y"], name="/up/MatMul"))
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
     for model, kind, said in (
-        (bare, NothingToCompare, "multiplies with 1 matrices whose place in the model is unknown;"),
+        (bare, NothingToCompare, "the ONNX graph has 1 matrices whose place in the model is unknown;"),
         (graph(), NothingToCompare, "has no product with a stored matrix;"),
         (clash, CheckpointError, r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"),
     ):

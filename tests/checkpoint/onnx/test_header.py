@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage.checkpoint.foreign_form import HeaderError
 from hf_lineage.checkpoint.onnx import header as onnx_header
-from hf_lineage.checkpoint.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, Span, Walker, parse
+from hf_lineage.checkpoint.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, Reader, Span, parse
 from tests.properties import cases
 
 LONGER = "a field is longer than its message;"
@@ -34,7 +34,7 @@ def field(number, value):
 
 
 def walker(content):
-    return Walker(io.BytesIO(content), len(content))
+    return Reader(io.BytesIO(content), len(content))
 
 
 def fields(content):

@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import Values, constant, locate_constant, unpack_bits
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.onnx.test_header import graph, tensor, varint
 

@@ -228,5 +228,5 @@ def test_numbers_of_another_kind_than_blocks_have_are_refused_where_they_are_rea
     if numbers.dtype == np.int64:
         assert np.isfinite(matrix(model, tmp_path)).all()
         return
-    with pytest.raises(CheckpointError, match="tensors of the ONNX graph do not fit each other"):
+    with pytest.raises(CheckpointError, match="tensors of the graph do not fit each other"):
         matrix(model, tmp_path)

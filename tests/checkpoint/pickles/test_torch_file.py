@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.foreign import read_header
 from hf_lineage.checkpoint.pickles import torch_file, values
 from hf_lineage.checkpoint.pickles.torch_file import torch_header
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.models import Trap
 
@@ -33,7 +32,7 @@ UNKNOWN = [
     ({"a": torch.ones(2, dtype=torch.complex64)}, "numbers of the type torch.ComplexFloatStorage"),
     ({"a": torch.eye(2).to_sparse()}, "it would call torch.serialization._get_layout"),
     # Its file cannot be opened, so that another error would come out where it is run.
-    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; hf-lineage reads only named tensors from a pickle; save"),
+    ({"a": TWO, "b": Trap(Path("/nowhere/sprung"))}, "open; only named tensors are read; save"),
 ]
 HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
 NO_FIT = [{"shape": b"K\x02K\x04\x86", "stride": b"K\x04K\x01\x86"}, {"offset": b"K\x01"}, {"held": b"K\x07"}]
@@ -193,5 +192,5 @@ def test_no_more_is_read_than_a_tensor_and_a_pickle_is_known_by_its_name(file):
     tracemalloc.stop()
     assert most < 2**19
     blob = file.rename(file.with_name("blob"))
-    _, (name, tensor) = read_header("pytorch_model.bin", blob, "org/model")
+    _, (name, tensor) = torch_header(blob, "org/model")
     assert (name, tensor.shape, tensor.dtype) == ("small", (2**10,), "F32")

@@ -39,7 +39,7 @@ def test_a_pickle_ends_where_it_ends_and_one_without_end_is_given_up(monkeypatch
     monkeypatch.setattr(pickled, "MOST_STEPS", 100)
     with pytest.raises(UnknownError):
         value(b"]" * 102 + b".")
-    assert pickled.STEPS.keys() <= {code.name for code in pickletools.opcodes}
+    assert {code.name for code in pickletools.opcodes} >= pickled.KNOWN
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])

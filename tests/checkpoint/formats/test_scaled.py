@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hf_lineage.architecture.class_tensors import Place
-from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.checkpoint.tensor import Memory
 from hf_lineage.errors import CheckpointError
 from tests.conformance.models import tiny_model
 from tests.models import edit_json, spoil

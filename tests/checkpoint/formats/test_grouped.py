@@ -39,8 +39,8 @@ UP, DOWN = "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"
 DAMAGE = [
     (".scales", None, f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
     (".qzeros", None, f"{UP}.qzeros is missing"),
-    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, too few or many for 96 integers"),
-    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups, where 96 inputs"),
+    (".qweight", torch.zeros(11, 256).int(), f"{UP} is packed in 11 words a column, wrong for 96 integers"),
+    (".scales", torch.ones(2, 256).half(), f"{UP} has scales for 2 groups of 32, which do not"),
     (".scales", torch.ones(3, 255).half(), f"{UP}.scales has shape (3, 255), but"),
     (".qzeros", torch.zeros(3, 31).int(), f"{UP}.qzeros has shape (3, 31), but the"),
     (".scales", torch.full((3, 256), torch.inf), f"{UP}.scales holds scales that are not"),
@@ -60,23 +60,23 @@ AWQ_DAMAGE = [
 NOT_DECODED = "NothingToCompare: org/model: the weights are stored"
 SETTINGS: list[Any] = [
     ({"bits": 3}, f"CheckpointError: org/model: {DOWN} is packed in 32 words a column,"),
-    ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
-    ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
-    ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
-    ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
-    ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
+    ({"bits": 5}, "is packed in 32 words a column, wrong for 256 integers of 5 bits"),
+    ({"bits": None}, "CheckpointError: org/model: config.json: `bits` must be a positive"),
+    ({"bits": 10**12}, "`bits` must be a positive integer, not 1000000000000"),
+    ({"group_size": 64}, "has scales for 8 groups of 64, which do not fit 256 inputs"),
+    ({"group_size": [32]}, "`group_size` must be a positive integer, not [32]"),
     ({"checkpoint_format": "marlin"}, f"{NOT_DECODED} as GPTQ in the layout m"),
     ({"checkpoint_format": ["gptq"]}, f"{NOT_DECODED} as GPTQ in the layout ["),
     (AWQ | {"version": "gemv"}, f"{NOT_DECODED} as AWQ in the layout gemv; hf"),
     (AWQ | {"version": ["gemm"]}, f"{NOT_DECODED} as AWQ in the layout ['gemm'];"),
-    (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of q"),
+    (AWQ | {"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` says 8"),
     (AWQ | {"group_size": 128}, f"CheckpointError: org/model: {DOWN}.scales has shape (8, 96), but"),
-    (AWQ | {"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
+    (AWQ | {"group_size": 0}, "`group_size` must be a positive integer, not 0"),
     (ROUND | {"packing_format": "auto_round:nvfp4"}, f"{NOT_DECODED} by AutoRound in"),
     (ROUND | {"packing_format": ["auto_round"]}, f"{NOT_DECODED} by AutoRound in"),
     (ROUND | {"bits": 8}, f"CheckpointError: org/model: {DOWN} has scales for"),
     (ROUND | {"group_size": 64}, f"CheckpointError: org/model: {DOWN} has scales for 8 groups"),
-    (ROUND | {"group_size": None}, "`group_size` of quantization_config must be a positive integer, not None"),
+    (ROUND | {"group_size": None}, "`group_size` must be a positive integer, not None"),
 ]
 
 
