@@ -1,7 +1,5 @@
 """Annotation: the result of a check, written to the card of the model and to the record beside it."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options: the kind, bounds, help and spelling of each, in one table; and the time that files state."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import operator

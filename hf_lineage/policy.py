@@ -1,7 +1,5 @@
 """Policy: what an organization accepts and asks of its models in `lineage.yaml`; it never changes a verdict."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import itertools

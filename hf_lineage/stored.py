@@ -3,8 +3,6 @@
 A report decides the settings, but never makes the checker run code, read pickles, or read another file of this machine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 transformers leaves out tensors that a class does not build, and fills those that a file lacks with random numbers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

@@ -4,8 +4,6 @@ The effect was measured on transformers' modules (`python -m tests.settings`). C
 behind the name of their library, so that no `config.json` of transformers can mean one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Guess: layers of a header by their numbers, attention by the letters of names, and MLPs by sizes."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

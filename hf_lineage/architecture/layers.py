@@ -1,7 +1,5 @@
 """Layers: those of a checkpoint, by the names of its tensors, and the matrices of each branch by their roles."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

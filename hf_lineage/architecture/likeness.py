@@ -4,8 +4,6 @@ All names may have one more prefix, and those in layers may be others, where let
 classes with the same tensors need not compute the same, so nothing is verified by such a reading.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

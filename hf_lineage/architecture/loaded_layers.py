@@ -3,8 +3,6 @@
 A repository that loaders would read differently is not judged; the error names both readings.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -3,8 +3,6 @@
 Only the standard library is imported, since the command line names the paths.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from typing import Literal, TypeVar

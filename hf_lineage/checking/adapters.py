@@ -1,7 +1,5 @@
 """Adapters: those of a repository that holds no model are tested against the weights of each base that is declared."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Declared: what a model says about its bases, and which of it the stored files contradict."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

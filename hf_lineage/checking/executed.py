@@ -3,8 +3,6 @@
 Running never makes a verdict better. What counts as inherited is what the verdict counts, in the layers that it read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

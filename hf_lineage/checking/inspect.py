@@ -3,8 +3,6 @@
 Pairing is the paper's experiment: with S_ij = s(W_out,i W_in,j), assignment should find every layer's own partner.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

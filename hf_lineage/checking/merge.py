@@ -3,8 +3,6 @@
 Any two models of one family are RELATED, so that only its share, which changes no verdict, shows who gave nothing.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

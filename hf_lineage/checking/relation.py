@@ -1,7 +1,5 @@
 """Derivation: rows of matrices, of layers that the verdict read, that say how one model was made from the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple

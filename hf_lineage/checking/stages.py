@@ -5,8 +5,6 @@ show may still be in the layers. All possible tests together call independent mo
 most, so alpha is divided before any is made, here and nowhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

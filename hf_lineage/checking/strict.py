@@ -3,8 +3,6 @@
 Large tensors are read some rows at a time where their format allows it, so that two matrices are in memory at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

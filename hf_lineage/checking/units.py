@@ -3,8 +3,6 @@
 The share of inherited units decides; it does not depend on their order, so there is still one test of that.
 """
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace

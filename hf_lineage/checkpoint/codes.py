@@ -6,8 +6,6 @@ grid may be too small or too coarse: numbers beyond it may be only as far as qua
 block have to reach its end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Its header is read part by part within bounds, for the file is untrusted. What a converter did is undone by pieces.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import operator

@@ -1,7 +1,5 @@
 """Opening: the tensors in the files of a repository, whether they are on this disk or on the Hub."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Remote: a checkpoint on the Hub; only the tensors that are read are downloaded."""
 
-from __future__ import annotations
-
 import bisect
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Vocabulary: the tokens that two models share, by the tokenizer files of their repositories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 All of it is untrusted input: a path names nothing on the Hub, and no other site is ever asked.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

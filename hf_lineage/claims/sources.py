@@ -3,8 +3,6 @@
 To read another file that declares bases, add an entry to the table SOURCES; no other module changes.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command line: parse, call, render, exit code; nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

@@ -3,8 +3,6 @@
 A `lineage.yaml` may be that of somebody who proposes a change: the commit that is checked out decides, by the event.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Print what an index knows of a model or of an adapter's base, as text and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """Reports that judge no claim: the inspection of one model, the registry, and a tree of models."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Callable, Mapping

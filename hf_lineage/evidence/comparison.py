@@ -4,8 +4,6 @@ The score pairs layers one to one (equation 5), which leaves copies of a repeate
 wrong one. The alignment says where every layer of the candidate comes from.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping

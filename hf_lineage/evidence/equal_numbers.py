@@ -5,8 +5,6 @@ have no more of them than after any permutation or flip of residual coordinates.
 one table: by which share of the energy numbers of the base's coordinate j equal those of the candidate's k.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

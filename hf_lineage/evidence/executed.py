@@ -4,8 +4,6 @@ Weights that are stored and do nothing may be like any others. So a claim is ver
 inherited parts carry something: not much less than as many other parts do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ can cause it. Units distinguish the two: a unit is inherited if some unit of the
 direction. Units are weighted by what they write; otherwise a million copies that write nothing would count.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

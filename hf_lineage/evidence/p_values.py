@@ -5,8 +5,6 @@ the observed score, or where none of them does. Where a few do, it goes on, for 
 statistics the largest counts (Westfall and Young 1993): itself a statistic under permutations, so its p is exact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

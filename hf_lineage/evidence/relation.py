@@ -3,8 +3,6 @@
 It describes a pair that the verdict calls related, and decides nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -5,8 +5,6 @@ models of one vocabulary have the geometry of its tokens in common. RELATED is v
 large enough share: a few copied units are in perfect order, and sorted units are in a similar one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ are alike. Tools that prune leave units in the order of their sizes, so they are
 exact for sorted units as well. Flips say nothing: what a unit reads and writes change their signs together.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections.abc import Iterator, Mapping, Sequence

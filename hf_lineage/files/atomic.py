@@ -3,8 +3,6 @@
 A link or a pipe of its name, which may come from a checkout, is replaced, in a folder that is opened once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

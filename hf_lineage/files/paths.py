@@ -4,8 +4,6 @@ Caches and indexes that the environment names may not lie in what is checked: gi
 as the user who runs it. What a user types, such as --index, counts wherever it is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -4,8 +4,6 @@ libyaml parses the text where PyYAML has it, ten times as fast; a short text tha
 own parser, which knows more escapes and whose errors are clearer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

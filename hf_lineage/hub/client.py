@@ -1,7 +1,5 @@
 """Requests to the Hugging Face Hub, all through its own client, whose variables count, and what that client logs."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

@@ -1,7 +1,5 @@
 """Files of a repository (of a model, unless another kind is named) at a commit, models of an account, pull requests."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Translation of errors of the Hub's client by the kind of request; imported, as the client is, for a request."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator

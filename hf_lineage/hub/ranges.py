@@ -3,8 +3,6 @@
 They lie at their positions in a temporary file of the same size on the disk of the cache, which takes space only there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Building: models of a list or a tree into the index, many at a time, here or by Ray; and out of it, all or none."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

@@ -5,8 +5,6 @@ ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh. The mode
 node that coincides with a model becomes that model, and one whose branches share no more than siblings do is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ corrected for the number of candidates (Bonferroni). The trace of an adapter is 
 of each group with keys that are alike the weights of one model are read.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

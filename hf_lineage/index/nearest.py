@@ -1,7 +1,5 @@
 """Nearest: models of an index that make up a model as a blend, or are nearer to it than its base."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Store: an index on disk, a folder of shards, or in a repository of data on the Hub."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Tree: models -> families by exact tests, and in each family the tree by the differences of its models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -5,8 +5,6 @@ how peft chose it, so a pattern from an untrusted repository is never run. A fil
 several models of a pipeline: names of tensors tell the model, shapes the rank, a tensor beside the factors the scale.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

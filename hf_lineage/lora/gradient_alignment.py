@@ -6,8 +6,6 @@ residual coordinates), or flipped with what reads them; those of a gate or behin
 strata of similar size. p is the larger of two exact ones, each valid under its assumption.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

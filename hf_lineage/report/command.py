@@ -1,7 +1,5 @@
 """Commands that make a report again, with relative paths, and reports without paths of this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

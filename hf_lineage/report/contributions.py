@@ -1,7 +1,5 @@
 """Contributions of bases in words: unit by unit, part by part, to adapters, and to merges beside what is declared."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A report as a CycloneDX 1.6 bill of materials: ancestors that the weights confirm, claims as properties."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal

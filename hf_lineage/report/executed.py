@@ -1,7 +1,5 @@
 """Sentences on `--run`, on `--strict`, on equal numbers, and on what a policy says of a claim."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Families: every model once, below the one it comes from; and the small tree at the head of a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

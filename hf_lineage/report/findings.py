@@ -1,7 +1,5 @@
 """Findings: their table, of which every report prints all; descent in words; and what is said below the claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple

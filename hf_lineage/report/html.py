@@ -1,7 +1,5 @@
 """A report that people open: one self-contained page without scripts, readable on a phone, in print and in the dark."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 An in-toto Statement v1 has it as its predicate, to be signed; docs/attestation/v5 describes that.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace

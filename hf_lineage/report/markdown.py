@@ -1,7 +1,5 @@
 """A report as Markdown with untrusted names escaped, and the outputs of the GitHub Action."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """A report as SARIF 2.1.0 (OASIS): claims stand in files of the checkout, at lines, known by a fingerprint."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

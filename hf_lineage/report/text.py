@@ -1,7 +1,5 @@
 """A report for people, as text that fits 80 columns."""
 
-from __future__ import annotations
-
 import io
 import re
 import textwrap

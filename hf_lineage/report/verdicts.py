@@ -1,7 +1,5 @@
 """Verdicts: texts of every code, the numbers behind one, and its limits, also from the YAML files of this folder."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Mapping

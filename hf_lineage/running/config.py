@@ -1,7 +1,5 @@
 """Configuration: every setting of a class of transformers, with those that a `config.json` leaves to the class."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Loading: a model as transformers loads it, from judged files alone, and where the stored matrices are in it."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

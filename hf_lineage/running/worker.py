@@ -3,8 +3,6 @@
 It reads one request a line from its standard input, and answers each with a line: values, or why there are none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -5,8 +5,6 @@ other file is ignored, and the signature is made again. That does not tell who m
 belongs to this user, too. So the cache is never in a checkout.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import replace

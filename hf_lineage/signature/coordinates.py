@@ -6,8 +6,6 @@ a wider stream with the rows X (K, d), least squares give nearly the same functi
 changes anything in it. The ridge ε is chosen by generalised cross-validation (Golub, Heath and Wahba 1979).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter

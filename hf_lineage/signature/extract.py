@@ -1,7 +1,5 @@
 """Extraction: checkpoint -> Signature. Layer by layer, branches are formed, centred and multiplied with the probes."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

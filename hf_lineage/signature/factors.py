@@ -4,8 +4,6 @@ Every path has the form M = Σ out @ inn with `out` (width, h) and `inn` (h, wid
 experts of a mixture are terms side by side. Heads of keys and values are repeated to line up with those of the queries.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A field that takes several kinds of value and holds one kind is a descriptor, so
 `hf_lineage.options` turns one into the other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable

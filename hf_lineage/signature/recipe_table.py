@@ -1,7 +1,5 @@
 """The table of recipes, without NumPy: the command line names them before anything is computed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PARAMETERS: dict[str, dict[str, Any]] = {  # by name, the default first: fields of the Recipe without its defaults

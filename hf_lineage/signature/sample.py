@@ -6,8 +6,6 @@ Nobody must be able to predict the sample: they could copy that part only. Units
 of base and candidate can only be alike where both have the same number.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace

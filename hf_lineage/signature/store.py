@@ -1,7 +1,5 @@
 """A Signature as one safetensors file; its metadata is checked against bounds before any array is allocated."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

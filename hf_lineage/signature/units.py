@@ -4,8 +4,6 @@ Any invertible change between the value and the output matrix of a head leaves i
 the two matrices is compared, and not each matrix by itself.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence

@@ -1,7 +1,5 @@
 """Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

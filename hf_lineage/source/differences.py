@@ -4,8 +4,6 @@ Without transformers, a setting that only one file has counts as another. What c
 base says, by its names and its settings. Copies of a tied embedding, positions, and zeros say nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Opened: the headers of a model, read as transformers would load it: its class, its tensors and its layout."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

@@ -3,8 +3,6 @@
 The author of a checkout chose the names of its folders, so none is ever read for what the files there declare.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Rows: some rows of the matrices of a model as numbers, by themselves or beside those of another model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

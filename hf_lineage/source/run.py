@@ -1,7 +1,5 @@
 """Run: a model is loaded by its own class, in a process that sees the judged files, and run without some parts."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -3,8 +3,6 @@
 The numbers of a matrix of four bits are packed one after another, without its shape; that is in JSON beside it.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

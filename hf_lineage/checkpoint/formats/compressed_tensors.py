@@ -3,8 +3,6 @@
 How a matrix is stored shows in its parts; one of the groups of config.json has to fit it.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

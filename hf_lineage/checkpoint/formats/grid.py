@@ -3,8 +3,6 @@
 Integers of a few bits are packed in words of 32 bits without gaps, the first in the lowest; FP4 (E2M1) two to a byte.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ AutoRound uses both, by `packing_format` (auto_round/export/export_to_autoround/
 one below the other (`axis` 1) or side by side (0); see hqq/core/{quantize,bitpack}.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

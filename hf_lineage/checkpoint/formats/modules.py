@@ -1,7 +1,5 @@
 """Modules: the stored tensors of one quantized matrix, by the ends of their names; and the plain format."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ FP8 is in models of DeepSeek, fbgemm and modelopt, and in MXFP8. FP4 has two num
 experts. MXFP4 has a power of two for 32 numbers each; NVFP4 eight bits for 16 each, and one number for the matrix.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Storage formats: the table of those that are decoded, and of those that are known and refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The GGUF files of a repository: the choice of those that hold the model, and their headers, parsed with bounds."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

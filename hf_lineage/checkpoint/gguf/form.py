@@ -1,7 +1,5 @@
 """GGUF as a foreign form: class, configuration and names of the tensors, as transformers would have them."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """GGUF: the tensors of a model as llama.cpp stores them, each decoded by the package `gguf` when it is read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

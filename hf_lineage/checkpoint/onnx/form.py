@@ -1,7 +1,5 @@
 """ONNX as a foreign form: one graph, or those of an encoder and its decoder; no graph is run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Fields have the numbers of `onnx.proto`, encoded as https://protobuf.dev/program
 stepped over, so that memory holds the graph alone.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

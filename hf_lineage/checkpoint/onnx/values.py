@@ -1,7 +1,5 @@
 """Numbers of ONNX tensors, and the values that a graph computes from its constants alone, as its specification says."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ The operation tells the layout of its matrix (ONNX Runtime's `docs/ContribOperat
 exporter left, or that of a module: in the operation's name, in PyTorch's metadata, or in that of the bias added to it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -4,8 +4,6 @@ Since 2020 such a file is a ZIP archive that is not compressed, with `data.pkl` 
 pickles and storages stood one behind the other. Source: torch/serialization.py and torch/_utils.py.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import struct

@@ -3,8 +3,6 @@
 Only the instructions that `torch.save` writes for a mapping of tensors are followed; what a pickle names stays a name.
 """
 
-from __future__ import annotations
-
 import io
 import pickletools
 from collections.abc import Callable
