@@ -1,7 +1,5 @@
 """Layout: a factorization bound to a checkpoint's header, its shapes checked against each other and `config.json`."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -172,7 +170,7 @@ class Layout:
         """Return the numbers of the layers that have a path: all layers, unless they are of several kinds."""
         return tuple(number for number, layer_sets in enumerate(self.sets(path)) if layer_sets)
 
-    def only(self, layers: Collection[int]) -> Layout:
+    def only(self, layers: Collection[int]) -> "Layout":
         """Return a layout in which only these layers have branches."""
         branches = {
             branch: tuple(layer_sets if number in layers else () for number, layer_sets in enumerate(sets))

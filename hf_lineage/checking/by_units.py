@@ -4,8 +4,6 @@ Numbers need matrices of one floating-point format and shape. Units follow an UN
 coordinates that are not exchangeable. The p-value of the paths is corrected for each whenever it may follow.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -43,7 +41,7 @@ class ModelPair:
     @classmethod
     def along_common_paths(
         cls, base: OpenedModel, candidate: OpenedModel, options: Options, declared: bool = False
-    ) -> ModelPair:
+    ) -> "ModelPair":
         """Return two models; where the options name all paths, they are compared along those that both have."""
         common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
         paths = resolve_paths(options.paths, common) if common else options.paths

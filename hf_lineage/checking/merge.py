@@ -17,17 +17,8 @@ from hf_lineage.checking.report import Combination
 from hf_lineage.checking.result import ClaimResult, ModelOrVerdict
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing
 from hf_lineage.claims.sources import merge_recipe
-from hf_lineage.evidence.merge import (
-    MOST_LEFT,
-    Blend,
-    BlendPlace,
-    Parent,
-    Products,
-    Share,
-    StoredMatrix,
-    blend_of,
-    inner_products,
-)
+from hf_lineage.evidence import merge
+from hf_lineage.evidence.merge import Blend, Parent, Products, Share, StoredMatrix, blend_of, inner_products
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source.model import FromWeights
@@ -183,7 +174,7 @@ def find_blend(
             parts = (*range(len(bases)), *some)
             chosen = [one for whole in matrices if (one := whole.only(parts))]
             blends[parts] = blend_of(chosen, len(parts), model.layers)
-    how = BlendPlace
+    how = merge.BlendPlace
     for showing in ((how.BLEND,), (how.BLEND, how.SHARED, how.FROM_MODEL, how.PIECES, how.NEAR)):
         for parts, blend in blends.items():
             if all(place in showing for place in blend.places[len(bases) :]):
@@ -223,7 +214,7 @@ def _with_own(parent: Parent, row: ClaimResult, blend: Blend, place: int, based:
     for path in row.verdict.evidence:
         shares = blend.by_branch.get(PATHS[path].branch)
         share = shares.parents[place] if shares else NOT_COMPARED
-        if shares and shares.remainder > MOST_LEFT and not based:
+        if shares and shares.remainder > merge.MOST_LEFT and not based:
             left = f"what remains is {shares.remainder:.2f} times the distance between them"
             none = "`mergekit_config.yml` declares no base from which differences could be taken"
             share = f"the parents do not explain all of the merge: {left}, and {none}"

@@ -156,7 +156,8 @@ class _Units:
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return so many that write most, or as many as the stream's width needs, one layer in memory besides."""
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
-        each = in_common.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
+        usual = in_common.MOST_WIDE if self.width > in_common.DIRECTIONS else in_common.MOST_UNITS
+        each = -(-(usual if most is None else most) // max(len(numbers), 1))
         view = View(keep=hidden.heaviest(each), gates=False)
         units = in_common.pool_units([self._read((number,), view, most is not None)[number] for number in numbers])
         return_freed_memory()

@@ -1,7 +1,5 @@
 """The checkpoint of a model on this disk: its tensors by name, read one at a time."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -56,13 +54,13 @@ class Checkpoint:
         """Return the stored tensors from which some tensors of the model are decoded, each once."""
         return {part: self.stored[part] for name in names for part in self.tensors[name].parts}
 
-    def with_tensors(self, tensors: Mapping[str, TensorInfo]) -> Checkpoint:
+    def with_tensors(self, tensors: Mapping[str, TensorInfo]) -> "Checkpoint":
         """Return the same files with other tensors decoded from them."""
         other = copy.copy(self)
         other.tensors = tensors
         return other
 
-    def with_places(self, places: Mapping[str, Place]) -> Checkpoint:
+    def with_places(self, places: Mapping[str, Place]) -> "Checkpoint":
         """Return the same files with other tensors: each is a part of one of these, or several of these joined."""
         used, stored = {one for place in places.values() for one in place.names}, dict(self.stored)
         others = {name: info for name, info in self.tensors.items() if name not in used}

@@ -4,8 +4,6 @@ A quantized matrix that was stored as floating-point numbers again still shows i
 are levels of one table times that scale, whole numbers or those of a short format. A trained matrix shows none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,7 +35,7 @@ class Levels(NamedTuple):
     name: str = ""  # name of the floating-point format; empty for whole numbers
     top: float = 1.0  # largest number of the format, where scales may be powers of two, or missing; else 1
 
-    def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
+    def fits(self, groups: "_Groups") -> tuple[Matrix, Matrix]:
         """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways."""
         if self.table is None:
             return _whole_fits(groups, np.array([self.bits]))
@@ -81,13 +79,13 @@ class _Groups(NamedTuple):
     largest: Matrix  # (g, 1): the largest magnitude
 
     @classmethod
-    def every(cls, numbers: Matrix) -> _Groups:
+    def every(cls, numbers: Matrix) -> "_Groups":
         """Return the groups of these numbers (g, n)."""
         least, most = numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True)
         return cls(numbers, least, most, np.maximum(-least, most))
 
     @classmethod
-    def some(cls, cells: Matrix) -> _Groups:
+    def some(cls, cells: Matrix) -> "_Groups":
         """Return some numbers of some groups (r, c, h, w), with the extremes of all numbers of each."""
         rows, columns, high, wide = cells.shape
         groups, size = rows * columns, high * wide

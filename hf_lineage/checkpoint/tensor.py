@@ -1,7 +1,5 @@
 """A tensor of a model as it is loaded, its decoding from stored tensors, and the number formats of these."""
 
-from __future__ import annotations
-
 import math
 import re
 import threading
@@ -96,7 +94,7 @@ class ByRows:
         return self.decode(parts)
 
 
-def constant(value: float) -> TensorInfo:
+def constant(value: float) -> "TensorInfo":
     """Return a tensor of one number that no file stores as one."""
     return TensorInfo((1,), (), lambda _: np.array([value], np.float32), itemsize=4)
 
@@ -113,7 +111,7 @@ class TensorInfo:
     linear: bool = False  # whether it is (out, in) because of how it is stored, also where the class has (in, out)
     codes: Codes | str = field(default="", compare=False)  # the grid of its numbers, or why no bound holds for each
 
-    def transpose(self) -> TensorInfo:
+    def transpose(self) -> "TensorInfo":
         """Return the transposed matrix."""
         return replace(self, shape=self.shape[::-1], decode=lambda parts: self.decode(parts).T)
 
@@ -179,7 +177,7 @@ class StoredTensor:
         bits = re.search(r"\d+", self.dtype)
         return self.numbers * int(bits[0] if bits else 8) // 8
 
-    def rows(self, chosen: slice) -> StoredTensor:
+    def rows(self, chosen: slice) -> "StoredTensor":
         """Return some consecutive rows of a matrix as a tensor of their own."""
         start, stop, _ = chosen.indices(self.shape[0])
         row = self.size // self.shape[0]

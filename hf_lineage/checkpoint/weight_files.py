@@ -1,26 +1,16 @@
 """The form that a repository is read from, and its weight files: what transformers would load, or likely ones."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hf_lineage import errors
 from hf_lineage.architecture.config_checks import of_diffusers
 from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
-from hf_lineage.errors import (
-    ONE_FILE,
-    Ambiguous,
-    CheckpointError,
-    NoModelError,
-    NothingToCompare,
-    NoWeights,
-    OptionError,
-    printable,
-)
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, NoWeights, OptionError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")  # loaded where no safetensors file has a usual name
@@ -43,7 +33,7 @@ PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protoco
 """Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
 
 
-def _unusual(repo: RepoRef) -> WeightFiles | None:
+def _unusual(repo: RepoRef) -> "WeightFiles | None":
     """Return files that transformers does not find, None if there are none; raise if it is unclear which they are."""
     names = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
     files = [name for name in names if name.endswith(".safetensors")]
@@ -246,7 +236,7 @@ def other_format(repo: RepoRef) -> str | None:
             return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
         return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed_name}` checks it on its base"
     if place := find_known("places", repo.folders()):
-        raise NoModelError(f"{repo}: {place}")
+        raise errors.NoModelError(f"{repo}: {place}")
     if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):
         return f"{repo}: {known}"
     first = ""

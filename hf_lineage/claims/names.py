@@ -6,7 +6,7 @@ All of it is untrusted input: a path names nothing on the Hub, and no other site
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
@@ -88,12 +88,6 @@ def bases_of_adapter(config: Mapping[str, Any]) -> Iterator[Name]:
     for base in names_in(name, "adapter"):
         exact = f"{base.base}@{revision}" if isinstance(revision, str) and revision not in {*NO_VALUE, "main"} else ""
         yield replace(base, base=exact) if exact and not base.problem and hub_name(exact) else base
-
-
-def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
-    """Return declared names, at the revisions of `stated`: an adapter changes the weights that it was trained on."""
-    exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
-    return [replace(name, base=exact.get(name.base.casefold(), name.base)) for name in declared]
 
 
 def _meaning(text: str) -> tuple[str, str]:

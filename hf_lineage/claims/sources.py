@@ -80,7 +80,10 @@ def read_claims(repo: RepoRef) -> Claims:
         if counting is None and any(not name.problem for name in declared[source]):
             counting = source.rank
     if stated := next((names for source, names in declared.items() if source.file == ADAPTER_CONFIG), None):
-        declared = {source: parsing.at_revisions(names, stated) for source, names in declared.items()}
+        # An adapter changes the weights that it was trained on, at the revision that it states.
+        exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
+        for source, names in declared.items():
+            declared[source] = tuple(replace(one, base=exact.get(one.base.casefold(), one.base)) for one in names)
     return _weigh(repo, declared, counting, unread)
 
 

@@ -5,8 +5,6 @@ first: Gram matrices here are of P_0, P_1 - P_0, ..., P_(n-1) - P_0 and X - P_0,
 What rounding alone can cause is never called a change: its size is known from the formats in which both are stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -111,7 +109,7 @@ class EqualShare(NamedTuple):
     equal: float  # the share of those that were compared which are the base's, as the candidate stores them
 
     @classmethod
-    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:
+    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> "EqualShare":
         """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
         forms = [round_digits(base, short) for short in {*STORED, digits} if short <= digits]
         whole = any(np.array_equal(form, candidate) for form in forms)

@@ -5,8 +5,6 @@ exact test at alpha over that number (Bonferroni): all together call independent
 at most. The order is drawn anew for every run: whoever could predict it could copy only the layers read first.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Sequence
@@ -102,7 +100,7 @@ class Pair:
     exchangeable: bool = True  # whether both architectures treat all residual coordinates alike
 
     @classmethod
-    def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:
+    def align(cls, path: str, base: Signature, candidate: Signature) -> "Pair":
         """Return the pair of two signatures along a path."""
         both, numbers = (base.paths[path], candidate.paths[path]), (base.numbers(path), candidate.numbers(path))
         return cls(path, both, numbers, base.exchangeable and candidate.exchangeable)

@@ -5,8 +5,6 @@ divided by their sum; a base from which differences are taken is a parent like a
 differ by no more than the format tells apart are left out. Training moves almost at right angles to earlier changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,7 +55,7 @@ class Products:
         """(n + 1, n + 1), over all parts."""
         return np.asarray(self.grams.sum(axis=0))
 
-    def only(self, parents: Sequence[int]) -> Products | None:
+    def only(self, parents: Sequence[int]) -> "Products | None":
         """Return the matrix beside some of the parents, which are numbered anew; None if it is like none of them."""
         places = [self.active.index(one) for one in parents if one in self.active]
         if not places:

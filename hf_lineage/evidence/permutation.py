@@ -6,8 +6,6 @@ half of this group gives an exact p-value: permutations where all coordinates me
 publisher sorted, padded or rotated them. The larger one is valid wherever either assumption holds, so it decides.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +42,7 @@ class TriedElements:
     first: int | None = None  # the number drawn at first by the rule in `p_values`; None if a fixed number was drawn
 
     @classmethod
-    def draw(cls, draws: Draws, first: int) -> TriedElements:
+    def draw(cls, draws: Draws, first: int) -> "TriedElements":
         """Return as many scores as the rule of `p_values` asks for."""
         return cls(draws.observed, sequence(draws.observed, draws.after(0), first), first)
 

@@ -4,8 +4,6 @@ A mapped file that shrinks kills the process with a signal that Python cannot ha
 wrong numbers. So headers are copied, tensors are read, and each time the state of the file is compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading
@@ -22,7 +20,7 @@ from hf_lineage.files.paths import descriptor, open_regular
 LARGEST_HEADER = 25_000_000  # bytes, the bound that huggingface_hub sets as well
 OPEN_FILES = Path("/dev/fd")  # where the system shows the open files of this process, also those without a name
 MOST_OPEN = 64  # files that are kept open, of the 256 that some systems allow a process
-_OPEN: weakref.WeakKeyDictionary[Stamp, _OpenFile] = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
+_OPEN: "weakref.WeakKeyDictionary[Stamp, _OpenFile]" = weakref.WeakKeyDictionary()  # a stamp goes with its last tensor
 _LOCK = threading.Lock()
 
 
@@ -36,7 +34,7 @@ class Stamp:
     modified: int  # nanoseconds
 
     @classmethod
-    def take(cls, place: IO[bytes] | Path | int) -> Stamp:
+    def take(cls, place: IO[bytes] | Path | int) -> "Stamp":
         """Return the stamp of an open file, or of the one that has a name now; raise OSError if there is none."""
         status = os.stat(place if isinstance(place, Path | int) else place.fileno())  # noqa: PTH116 - or a descriptor
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

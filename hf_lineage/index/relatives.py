@@ -1,7 +1,5 @@
 """Relatives: which models are of one family, by exact tests, what each declares, and so which came first."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
@@ -54,7 +52,7 @@ class Declaration(NamedTuple):
 Arc = tuple[int, int]  # a node from which another comes, and that other
 
 
-def declarations(tests: PairTests) -> Iterator[Declaration]:
+def declarations(tests: "PairTests") -> Iterator[Declaration]:
     """Yield every claim, but for those on themselves; the folder at the path of a base may only bear a claim out."""
     places = {plain_name(member.name): at for at, member in enumerate(tests.members)}
     folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}

@@ -5,8 +5,6 @@ the residuals on one half of the test coordinates, and the test permutes the oth
 shard: sizes are held against bounds before anything is allocated, and no file is mapped into memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -144,7 +142,7 @@ class Shard:
     stamp: Stamp
 
     @classmethod
-    def open(cls, file: Path) -> Shard:
+    def open(cls, file: Path) -> "Shard":
         """Return a shard; raise SignatureError for a file that is none, ShardGoneError if there is no file."""
         with _reading(file), opened_header(file, LARGEST_HEADER) as (opened, start, stamp):
             if list(opened.keys()) != ["keys"]:

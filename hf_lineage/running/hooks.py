@@ -5,8 +5,6 @@ program, and article 1 of the Universal Declaration of Human Rights. Only tokens
 stacked experts, whose tokens have an order of their own: functions of torch are watched inside their module.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import itertools
@@ -109,7 +107,7 @@ def _make_arguments(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
 class _Products(TorchFunctionMode):
     """Watches the multiplications inside modules that hold stacks of experts, and makes all of them fast."""
 
-    def __init__(self, run: Running) -> None:
+    def __init__(self, run: "Running") -> None:
         super().__init__()
         self._run = run
 

@@ -1,7 +1,5 @@
 """Process: a child process that runs a model, as its parent sees it, and the plain values that it is given."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -73,7 +71,7 @@ class Process:
         self._load, self._seconds = load, seconds
         self.dtype = load.dtype
 
-    def __enter__(self) -> Process:
+    def __enter__(self) -> "Process":
         self._place = tempfile.TemporaryDirectory(prefix="hf-lineage-run-")
         folder = self._place.name
         known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}

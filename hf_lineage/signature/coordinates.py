@@ -170,11 +170,6 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
     return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
 
 
-def most_of_a_layer(width: int, layers: int) -> int:
-    """Return the most units of each of so many layers that are matched to fit the coordinates of a stream."""
-    return -(-(MOST_WIDE if width > DIRECTIONS else MOST_UNITS) // max(layers, 1))
-
-
 def pool_units(layers: Sequence[UnitRows]) -> OrderedUnits:
     """Return the units of some layers as one; those that write next to nothing are left out."""
     added = [layer.weight / max(float(layer.weight.sum()), 1e-300) for layer in layers]

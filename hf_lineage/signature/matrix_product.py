@@ -4,8 +4,6 @@ Before these stand the operations that differ between NumPy and torch. All other
 with operators and methods that both have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -247,7 +245,7 @@ class Probes:
     @classmethod
     def draw(
         cls, recipe: Recipe, width: int, device: Device = CPU, columns: slice = slice(None), most: int | None = None
-    ) -> Probes:
+    ) -> "Probes":
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
         size = len(coordinates)

@@ -4,8 +4,6 @@ Every hidden unit u adds out_u inn_uᵀ to M. A first pass over both matrices me
 the cap depends on the median of all units; a second pass over the writers multiplies.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +13,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature import matrix_product as arrays
 from hf_lineage.signature.devices import Share
-from hf_lineage.signature.matrix_product import (
-    UNITS,
-    MatrixProduct,
-    Probes,
-    Scratch,
-    Tensor,
-    Tile,
-    as_kind_of,
-    on_host,
-    pieces,
-    row_norms,
-)
+from hf_lineage.signature.matrix_product import UNITS, MatrixProduct, Probes, Scratch, Tensor, Tile, on_host
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Recipe, Vector
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.values import UnitCodes
@@ -50,7 +37,7 @@ class UnitStatistics:
     gate: NDArray[np.bool_]  # (h / part, signs): the same of its gate; no signs where it has none
 
     @classmethod
-    def empty(cls, term: MatrixProduct, probes: Probes) -> UnitStatistics:
+    def empty(cls, term: MatrixProduct, probes: Probes) -> "UnitStatistics":
         """Return the units of a term with uninitialised values."""
         hidden, parts = len(term.reader), len(term.reader) // term.part
         _, columns = probes.shape
@@ -67,7 +54,7 @@ class UnitStatistics:
         per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
         closed = np.flatnonzero(per_unit == 0).tolist()
         for value in (self.projection, self.corner):
-            value *= as_kind_of(per_unit[:, None], value)
+            value *= arrays.as_kind_of(per_unit[:, None], value)
             value[closed] = 0
         for share in (self.trace, self.total):
             share *= per_unit
@@ -90,7 +77,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
             if term.part > 1:  # heads
                 units.norm[parts] = part_norms(tile.out, tile.inn, term.part)
             else:
-                units.norm[parts] = row_norms(tile.inn) * row_norms(tile.out)
+                units.norm[parts] = arrays.row_norms(tile.inn) * arrays.row_norms(tile.out)
             _direct(units, parts, tile, probes)
             if tile.gate is not None:
                 units.gate[parts] = on_host(arrays.columns(tile.gate, probes.coordinates) @ probes.signs > 0)
@@ -104,7 +91,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
 
     share(note, term.starts)
     if units.outer.shape[1]:
-        share(write, pieces(len(term.reader), UNITS))
+        share(write, arrays.pieces(len(term.reader), UNITS))
     return units
 
 
@@ -142,7 +129,7 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
         parts = rows.reshape(-1, part, rows.shape[1])
         size = arrays.largest(parts.reshape(len(parts), -1))
         scale = np.where(size > 0, size, 1).astype(np.float32)
-        scaled = parts / as_kind_of(scale, rows)[:, None, None]
+        scaled = parts / arrays.as_kind_of(scale, rows)[:, None, None]
         grams.append(scaled @ scaled.mT)
         sizes.append(size)
     squares = on_host((grams[0] * grams[1]).sum(axis=(1, 2))).astype(np.float64)
@@ -193,13 +180,13 @@ def multiply(
     projections = [units.projection for _, units in branch]
     # Rows of the writers, the factor for those of each term, what the sum is added to, and whether means are removed.
     targets: list[Target] = [(chosen, [units.corner for _, units in branch], corner, False)]
-    targets += [(rows, projections, product[rows], True) for rows in pieces(probes.width, ROWS)]
+    targets += [(rows, projections, product[rows], True) for rows in arrays.pieces(probes.width, ROWS)]
 
     def write(targets: Iterator[Target]) -> None:
         scratch = Scratch(max(ROWS, len(chosen)) * UNITS, product)
         for rows, factors, total, centred in targets:
             for (term, units), through in zip(branch, factors, strict=True):
-                for some in pieces(len(through), UNITS):
+                for some in arrays.pieces(len(through), UNITS):
                     mean = units.mean[some] if centred else units.mean[some] * 0
                     total += term.prepare_writer(rows, some, mean, scratch) @ through[some]
 

@@ -5,8 +5,6 @@ direction v of G_ij = (a_i·a_j)(a'_i·a'_j) + (b_i·b_j)(b'_i·b'_j) weighs the
 Hebert 2005). The polar factor of Σ v (a a'ᵀ + b b'ᵀ), a rotation (Procrustes: Schönemann 1966), makes better ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +45,7 @@ class UnitRows:
     experts: tuple[int, ...] = ()  # units of each expert, one after the other; empty where there are no experts
     kept_share: float = 1.0  # these units as a share of the layer's units
 
-    def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
+    def select(self, units: NDArray[np.int64] | slice) -> "UnitRows":
         """Return some of the units."""
         parts = (self.inner[units], self.outer[units], self.gate[units], self.weight[units], self.sizes[:, units])
         return UnitRows(*parts)
@@ -114,7 +112,7 @@ def distinct(units: OrderedUnits) -> float:
     return count * float(np.mean(1 / np.maximum(copies, 1)))
 
 
-def match_units(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
+def match_units(base: OrderedUnits, candidate: OrderedUnits) -> "MatchedPairs":
     """Return the units that pair up, after the last round of matching; NothingToCompare for few in a wide stream."""
     first, second = _first_pairs(base, candidate)
     turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))

@@ -3,8 +3,6 @@
 For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -80,7 +78,7 @@ class PathSignature:
     widths: tuple[int, ...] = ()  # the width of each layer's stream, where widths differ
     sampled: SampleSize | None = None  # the sample that every layer is; None where that is the whole layer
 
-    def alike(self, other: PathSignature) -> NDArray[np.bool_]:
+    def alike(self, other: "PathSignature") -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
         if self.by_number:
             return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
@@ -92,7 +90,7 @@ class PathSignature:
         """Whether a layer can only be like the layer of its own number: other units were drawn in other layers."""
         return self.sampled is not None and self.sampled.units < self.sampled.of_units
 
-    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
+    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> "PathSignature":
         """Return the signature of some layers, in the order of these rows."""
         arrays = {part: getattr(self, part)[rows] for part in PARTS}
         units = tuple(self.units[row] for row in rows if self.units)

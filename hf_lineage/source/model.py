@@ -1,7 +1,5 @@
 """Model: one model of a comparison, from weights that are read when needed, or from a cached or given signature."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -161,7 +159,7 @@ class FromWeights(OpenedModel):
     reading: LazySignature
 
     @classmethod
-    def from_opened(cls, model: Headers, options: Options, cached: bool = True) -> FromWeights:
+    def from_opened(cls, model: Headers, options: Options, cached: bool = True) -> "FromWeights":
         """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
         repo, layout = model.model_config.repo, model.layout
         options = replace(options, paths=resolve_paths(options.paths, layout.paths))
@@ -201,7 +199,7 @@ class FromSignature(OpenedModel):
     spec: Spec | None = None  # Requirements on a signature that the user gave; others were chosen to meet them
 
     @classmethod
-    def from_stored(cls, stored: Signature, origin: Origin, **more: Any) -> FromSignature:
+    def from_stored(cls, stored: Signature, origin: Origin, **more: Any) -> "FromSignature":
         """Return a model from its signature, with what else is known of it."""
         rows = {
             path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
