@@ -6,9 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_FILES = 330, 40, 18, 180
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_FILES = 330, 40, 18, 165
 INNER = {f"checkpoint/{form}" for form in ("formats", "gguf", "onnx", "pickles")}
-MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 34_910, 42_850
+MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 28_000, 37_250
 """They only fall: lower them whenever there are fewer lines."""
 
 ELSEWHERE = {

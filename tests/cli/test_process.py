@@ -17,7 +17,7 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
-from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
+from hf_lineage import __version__
 from hf_lineage.cli import cli
 from tests.adapters import pair
 from tests.github import ROOT, installed
@@ -181,19 +181,6 @@ def test_the_version_is_told_however_it_is_asked_for_and_completions_offer_files
     named = [one for command in commands for one in command.params if one.param_type_name == "argument"]
     context = cli.make_context("hf-lineage", ["check"], resilient_parsing=True)
     assert [[item.type for item in one.shell_complete(context, "x")] for one in named] == [["file"]] * 8
-
-
-@pytest.mark.parametrize("function", [check, compare, extract, inspect])
-def test_an_option_as_an_argument_of_python_names_the_record_it_belongs_in(function, tmp_path):
-    model = tiny_llama(tmp_path / "model")
-    others = (model,) if function is compare else ()
-    with pytest.raises(LineageError) as raised:
-        function(model, *others, alpha=0.001)
-    line = f"alpha is a field of hf_lineage.Options; write {function.__name__}(..., options=Options(alpha=0.001))"
-    assert str(raised.value) == line
-    assert function(model, *others, options=Options(alpha=0.001, permutations=999)) is not None
-    with pytest.raises(LineageError, match="takes no nose; it takes "):
-        function(model, nose=1)
 
 
 HEAVY = ("accelerate", "torch", "transformers")

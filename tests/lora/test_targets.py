@@ -80,6 +80,6 @@ def test_a_module_is_found_with_a_prefix_or_not_and_flat_names_may_mean_several(
     assert {module: ModuleNames(NAMES).tensor(module) for module in FOUND} == FOUND
     assert ModuleNames(["a.layers.0.up.weight", "b.layers.0.up.weight"]).tensor("layers.0.up") is None
     names = ModuleNames(NAMES)
-    assert names.find_flattened("model_layers_0_up") == ["model.layers.0.up.weight"]
-    assert names.find_flattened("a_b_c") == ["a.b_c.weight", "a_b.c.weight"]
-    assert names.find_flattened("model.layers.0.up") == []
+    assert names.flattened["model_layers_0_up"] == ["model.layers.0.up.weight"]
+    assert names.flattened["a_b_c"] == ["a.b_c.weight", "a_b.c.weight"]
+    assert "model.layers.0.up" not in names.flattened

@@ -10,6 +10,7 @@ import pytest
 
 from hf_lineage import Options, Report, check, compare
 from hf_lineage.errors import OptionError
+from hf_lineage.signature.matrix_product import Probes
 from hf_lineage.signature.recipe import RECIPES, Spec, random_stream
 
 ROBUST = RECIPES["robust"]
@@ -30,7 +31,7 @@ def test_what_is_drawn_is_the_same_on_every_platform_for_ever():
     assert ROBUST.test_coordinates(4096)[:6].tolist() == [20, 105, 112, 140, 150, 161]
     assert digest(ROBUST.test_coordinates(4096), "<i8") == "210c8af51fe1d145"
     assert digest(np.sign(ROBUST.probe_matrix(4096)), "<f4") == "42ece1f440ad19bd"
-    assert digest(ROBUST.unit_signs(128), "<f4") == "d186b5f9cba5602f"
+    assert digest(Probes.draw(ROBUST, 128).signs, "<f4") == "d186b5f9cba5602f"
     for width, most, count in ((4096, None, 128), (96, None, 96), (4096, 16, 16), (2, None, 2)):
         chosen = ROBUST.test_coordinates(width, most).tolist()
         assert chosen == sorted({*chosen} & {*range(width)})
