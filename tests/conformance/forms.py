@@ -62,6 +62,7 @@ C2P = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 DAVIT = {"depths": [1] * 4, "num_heads": [2] * 4, "num_groups": [2] * 4}
 GROUPS = {"num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
 CHANNELS = dict.fromkeys(("ext_pw_out_channel", "depthwise_separable_out_channel", "nemo_conv_channels"), WIDTH)
+PROJECTED = {"projector_input_dim": 32, "projector_output_dim": 32, "vision_output_dim": 32, "intermediate_size": 128}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
     "AriaText": [{"moe_topk": 4}],
@@ -76,10 +77,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         | {f"{part}_config": {"head_dim": 8, "hidden_size_global": WIDTH} for part in ("encoder", "decoder")}
     ],
     "CodeGen GPTJ": [{"rotary_dim": 4}],
-    "Llama4Vision": [
-        dict.fromkeys(("projector_input_dim", "projector_output_dim", "vision_output_dim"), 32)
-        | {"intermediate_size": 128}
-    ],
+    "Llama4ForConditional": [{"vision_config": PROJECTED, "text_config": {"interleave_moe_layer_step": 2}}],
+    "Llama4Vision": [PROJECTED],
     "PixtralVision Helium": [{"head_dim": 8}],
     "Qwen2_5OmniAudioEncoder": [{"n_window": 200}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
