@@ -115,12 +115,12 @@ def listing(name: str, commit: str | None) -> list[str]:
         return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
 
 
-def digests(name: str, commit: str | None) -> dict[str, str]:
-    """Return the SHA-256 of each file of a Hub repository that Git LFS stores; raise as `ask`."""
+def digests(name: str, commit: str | None, folder: str = "") -> dict[str, str]:
+    """Return the SHA-256 of each file in a folder of a Hub repository that Git LFS stores; raise as `ask`."""
     from huggingface_hub import HfApi, RepoFile
 
     def list_digests() -> dict[str, str]:
-        entries = HfApi().list_repo_tree(name, revision=commit, recursive=True)
+        entries = HfApi().list_repo_tree(name, folder or None, revision=commit)
         return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
 
     return ask(name, list_digests)

@@ -144,7 +144,7 @@ class RepoRef:
     def _digests(self) -> dict[str, str]:
         from hf_lineage.hub.client import digests
 
-        return {} if self.remote is None else digests(self.remote, self.commit)
+        return {} if self.remote is None else digests(self.remote, self.commit, self.subfolder)
 
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""

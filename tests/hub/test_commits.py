@@ -135,6 +135,12 @@ def test_a_branch_is_where_it_stands_and_a_commit_is_listed_once_with_its_digest
     assert len([request for request in server.hub.requests if "/tree/" in request]) == 1
 
 
+def test_digests_are_listed_of_the_folder_that_is_meant_and_of_no_other(writable):
+    inside = f"part/{WEIGHTS}"
+    commit = writable.push(MODEL, "main", {inside: b"numbers", WEIGHTS: b"others"})
+    assert [[*client.digests(MODEL, commit, folder)] for folder in ("", "part")] == [[WEIGHTS], [inside]]
+
+
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A Hub on which fern has published six models, an hour apart, two on a page of a list."""

@@ -46,7 +46,8 @@ def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
 @route("GET HEAD", rf"{_API}/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
 @_found
 def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    files = [file for file in paths(folder) if file.is_relative_to(folder / asked["under"])]
+    under, deep = folder / asked["under"], request.query.get("recursive", "").casefold() == "true"
+    files = [file for file in paths(folder) if (file.is_relative_to(under) if deep else file.parent == under)]
     return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
 
 
