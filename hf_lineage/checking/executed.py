@@ -73,13 +73,12 @@ def _ablate(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int)
     values, everything = measure_loss(parts.inherited)
     equal, rest = dict[str, Loss](), dict[str, Loss]()
     if count := sum(map(np.count_nonzero, others)):
-        fewer = count < sum(map(np.count_nonzero, parts.inherited))
-        # As many of those that are inherited, drawn at random; no pass is made twice.
+        equal = everything  # no pass is made twice
         meant, few = np.flatnonzero(np.concatenate(parts.inherited)), np.zeros(sum(map(len, others)), np.bool_)
-        order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
-        few[meant[order[:count]]] = True
-        some = np.split(few, np.cumsum([len(each) for each in others])[:-1])
-        equal = measure_loss(some)[1] if fewer else everything
+        if count < len(meant):  # as many of those that are inherited, drawn at random
+            order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
+            few[meant[order[:count]]] = True
+            equal = measure_loss(np.split(few, np.cumsum([len(each) for each in others])[:-1]))[1]
         rest = measure_loss(others)[1]
     ablations = [
         Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
